@@ -3,7 +3,7 @@ import { AppError } from "../lib/app-error.ts";
 import { isoTime } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { LimitsOfAccounts } from "../limits/account-limits.ts";
-import { isOfDay } from "../limits/model-limits.ts";
+import { isOfDay, type ModelLimitName } from "../limits/model-limits.ts";
 import { type ModelPrices, readModelPrices } from "../limits/model-prices.ts";
 import type { AgentEvent } from "../messages/events/event.ts";
 import { ModelError } from "../models/engine.ts";
@@ -19,7 +19,7 @@ import { createReservations } from "../usage/reservations.ts";
 import type { Foundation } from "./foundation.ts";
 
 export interface ModelCallParts {
-  config: Pick<Config, "modelPrices">;
+  config: Pick<Config, "modelPrices" | "delegatedTokens">;
   foundation: Pick<Foundation, "clock" | "store">;
   log: Log;
   limits: LimitsOfAccounts;
@@ -38,7 +38,7 @@ export function createModelCalls(parts: ModelCallParts) {
   const budgets = createBudgets(callLog.spent);
 
   /** Tells an agent's followers, once in a day or month for each limit. Call it in a transaction. */
-  function warn({ agentId }: Caller, states: readonly LimitState[], at: number): void {
+  function warn({ agentId }: Caller, states: readonly LimitState<ModelLimitName>[], at: number): void {
     for (const { scope, ownerId, name, used, limit, until } of states) {
       const day = dayAt(at).first;
       const isNew = queries.warnOnce(scope, ownerId, name, isOfDay(name) ? day : day.slice(0, 7));
@@ -58,7 +58,8 @@ export function createModelCalls(parts: ModelCallParts) {
   };
   const reservations = createReservations({
     ...{ store, clock, prices, budgets, queries, warn },
-    limitsFor: createLimitsFor(store.sqlite, operatorLimits),
+    limitsFor: createLimitsFor(store.sqlite, operatorLimits, parts.config.delegatedTokens),
+    rootOf: queries.rootOf,
     isOwnServer: (model, instanceId) => model.startsWith("openai:") && ownServers.versionOf(instanceId) !== null,
   });
   return {

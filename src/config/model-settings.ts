@@ -37,6 +37,12 @@ export const models = {
   ),
   tokensPerDay: tokens("ROOST_TOKENS_PER_DAY", "tokens that an account may take of the host's models in a day (UTC)"),
   tokensPerMonth: tokens("ROOST_TOKENS_PER_MONTH", "the same in a calendar month"),
+  delegatedTokens: whole(
+    "ROOST_DELEGATED_TOKENS",
+    2_000_000,
+    "tokens that all runs may take together which the answer to one message asks other agents and copies for",
+    { min: 0, max: 9e12 },
+  ),
   /** Null for half of the memory. */
   modelMemory: modelMemory(),
   modelHub: modelHub(),

@@ -11,7 +11,7 @@ export type IdPrefix =
   | "run"
   | "appr"
   | "rule"
-  | "sched"
+  | "sch"
   | "wait"
   | "inv"
   | "txn"

@@ -25,8 +25,7 @@ export type ModelLimitName = keyof ModelLimits;
 export const MODEL_LIMIT_NAMES = Object.keys(NO_MODEL_LIMITS) as ModelLimitName[];
 
 /** Whether it is a limit of tokens; the others are of costs. */
-export const isOfTokens = (name: ModelLimitName): name is "tokensPerDay" | "tokensPerMonth" =>
-  name.startsWith("tokens");
+export const isOfTokens = (name: string): boolean => name.startsWith("tokens");
 export const isOfDay = (name: ModelLimitName): boolean => name.endsWith("Day");
 
 /** What is given changes, and null takes a limit away; null for all of them takes all away. */

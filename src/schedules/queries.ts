@@ -1,4 +1,4 @@
-import { and, asc, count, desc, eq, gt, lt, lte, sql } from "drizzle-orm";
+import { and, asc, count, desc, eq, gt, isNull, lt, lte, or, sql } from "drizzle-orm";
 import { accountUsage } from "../limits/schema.ts";
 import { prepared } from "../storage/prepared.ts";
 import type { Db } from "../storage/store.ts";
@@ -103,6 +103,27 @@ export function scheduleQueries(db: Db) {
     due: (now: number, limit: number): Schedule[] => due.all({ now, limit }),
     /** When the next of all is due; null if none is. */
     soonest: (): number | null => soonest.get()?.nextAt ?? null,
+    /** Those that are due, with something of them after this time, although nothing of it can have been yet. */
+    decidedAfter: (now: number, after: string, limit: number): Schedule[] =>
+      db
+        .select()
+        .from(schedules)
+        .where(
+          and(
+            sql`${nextAt} > ${now}`,
+            gt(scheduleId, after),
+            or(gt(schedules.lastSlot, now), gt(schedules.anchor, now), gt(schedules.updatedAt, now)),
+          ),
+        )
+        .orderBy(asc(scheduleId))
+        .limit(limit)
+        .all(),
+    /** Forgets times after this one that nothing was run for. */
+    forgetAfter: (id: string, time: number) =>
+      void db
+        .delete(scheduleSlots)
+        .where(and(ofSchedule(id), gt(scheduleSlots.slotAt, time), isNull(scheduleSlots.runId)))
+        .run(),
     isDecided: (id: string, slotAt: number): boolean => decided.get({ scheduleId: id, slotAt }) !== undefined,
     /** It is due next at `nextAt`; null for `lastSlot` where no time was decided. */
     move: (id: string, at: Pick<Schedule, "nextAt" | "lastSlot">) => void move.run({ scheduleId: id, ...at }),

@@ -8,7 +8,7 @@ import { type Schedule, SLOT_STATUSES, type Slot } from "./schema.ts";
 /** A schedule as the API shows it (docs/contract/api.md, Schedules). */
 export const ScheduleRecord = record("Schedule", () =>
   z.object({
-    scheduleId: idForm("sched"),
+    scheduleId: idForm("sch"),
     agentId: idForm("agt"),
     kind: z.enum(KINDS).describe("An agent's heartbeat is changed with the agent"),
     name: z.string(),

@@ -141,7 +141,7 @@ export function scheduleRoutes({ agents, schedules, deciding }: ScheduleRoutePar
       summary: "Delete a schedule; a run of it goes on",
       access: "write",
       bound: "record",
-      answer: z.object({ scheduleId: idForm("sched"), deleted: z.literal(true) }),
+      answer: z.object({ scheduleId: idForm("sch"), deleted: z.literal(true) }),
       errors: ["conflict"],
       find: one,
       commit: "shared",

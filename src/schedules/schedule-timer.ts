@@ -2,6 +2,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { pauseAfter } from "../storage/background-work.ts";
 import type { Store } from "../storage/store.ts";
+import { createClockSteps } from "./clock-steps.ts";
 import type { Deciding } from "./deciding.ts";
 import type { Outcomes } from "./outcome.ts";
 import type { ScheduleQueries } from "./queries.ts";
@@ -35,6 +36,7 @@ export interface ScheduleTimer {
 /** Starts the runs of schedules when their times come. */
 export function createScheduleTimer(parts: ScheduleTimerParts): ScheduleTimer {
   const { store, clock, log, queries, deciding, outcomes } = parts;
+  const clockSteps = createClockSteps(clock, queries);
   let timer: Timer | undefined;
   let isRunning = false;
   let isTicking = false;
@@ -69,7 +71,17 @@ export function createScheduleTimer(parts: ScheduleTimerParts): ScheduleTimer {
     }
   }
 
+  async function planAgain(): Promise<void> {
+    for (let after: string | null = ""; after !== null; ) {
+      const from: string = after;
+      const startedMs = performance.now();
+      after = await store.commitSoon(() => clockSteps.planAgain(from, AT_ONCE), "process");
+      if (after !== null) await pauseAfter(performance.now() - startedMs);
+    }
+  }
+
   async function decideAll(): Promise<void> {
+    if (clockSteps.isSetBack()) await planAgain();
     for (let hasMore = true; hasMore; ) {
       const startedMs = performance.now();
       hasMore = await store.commitSoon(decideSome, "process");

@@ -98,7 +98,7 @@ export function createSchedules({ clock, queries, quotas, modelChoice, changed }
     const now = clock.now();
     const blank = { conversationId: null, nextAt: null, lastSlot: null, failuresInARow: 0 };
     const at = { anchor: now, createdAt: now, updatedAt: now };
-    const schedule = withNext({ ...settings, ...blank, ...at, scheduleId: newId("sched"), agentId, kind }, now);
+    const schedule = withNext({ ...settings, ...blank, ...at, scheduleId: newId("sch"), agentId, kind }, now);
     queries.insert(schedule);
     changed();
     return schedule;
@@ -126,7 +126,7 @@ export function createSchedules({ clock, queries, quotas, modelChoice, changed }
 
   return {
     get(agentId, scheduleId) {
-      const found = isId("sched", scheduleId) ? queries.find(scheduleId) : undefined;
+      const found = isId("sch", scheduleId) ? queries.find(scheduleId) : undefined;
       if (found?.agentId !== agentId) throw notFound("schedule");
       return found;
     },

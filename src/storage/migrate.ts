@@ -27,6 +27,7 @@ import modelUsage from "./migrations/0022-model-usage.sql" with { type: "text" }
 import heartbeats from "./migrations/0023-heartbeats.sql" with { type: "text" };
 import retention from "./migrations/0024-retention.sql" with { type: "text" };
 import delegations from "./migrations/0025-delegations.sql" with { type: "text" };
+import scheduleIds from "./migrations/0026-schedule-ids.sql" with { type: "text" };
 
 /** Oldest first; a migration that was released is never edited. Its position in the list is the schema's version. */
 const MIGRATIONS: readonly string[] = [
@@ -55,6 +56,7 @@ const MIGRATIONS: readonly string[] = [
   heartbeats,
   retention,
   delegations,
+  scheduleIds,
 ];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;

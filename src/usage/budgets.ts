@@ -1,23 +1,24 @@
 import { isoTime } from "../lib/clock.ts";
 import { formatMoney } from "../lib/money.ts";
-import {
-  isOfDay,
-  isOfTokens,
-  MODEL_LIMIT_NAMES,
-  type ModelLimitName,
-  type ModelLimits,
-} from "../limits/model-limits.ts";
+import { isOfDay, isOfTokens, MODEL_LIMIT_NAMES, type ModelLimitName } from "../limits/model-limits.ts";
 import { ModelError } from "../models/engine.ts";
-import { dayAt, monthAt } from "./periods.ts";
+import { ALWAYS, dayAt, monthAt } from "./periods.ts";
 import type { Period, Spent } from "./queries.ts";
 
-/** Whose limits they are. `host` is what the operator lets an account take of the host's own models. */
-export type Scope = "host" | "account" | "instance" | "agent";
+/**
+ * Whose limits they are. `host` is what the operator lets an account take of the host's own models, `message` what all
+ * runs may take together that one message's run has caused.
+ */
+export type Scope = "host" | "account" | "instance" | "agent" | "message";
+
+/** Besides an owner's limits that of all runs that one message's run has caused, whenever they call. */
+export type LimitName = ModelLimitName | "tokensPerMessage";
+const LIMIT_NAMES: readonly LimitName[] = [...MODEL_LIMIT_NAMES, "tokensPerMessage"];
 
 export interface Limited {
   scope: Scope;
   ownerId: string;
-  limits: ModelLimits;
+  limits: { [Name in LimitName]?: number | null };
 }
 
 /** Who calls a model. */
@@ -27,16 +28,18 @@ export interface Caller {
   agentId: string | null;
   /** Whether it is a model of the host, not one of a server that the instance brings. */
   ofHost: boolean;
+  /** The run that has caused the caller's, and does not count itself; null if none has. */
+  rootRunId: string | null;
 }
 
 /** A limit, and how far it is used. */
-export interface LimitState {
+export interface LimitState<Name extends LimitName = LimitName> {
   scope: Scope;
   ownerId: string;
-  name: ModelLimitName;
+  name: Name;
   used: number;
   limit: number;
-  /** When its day or month ends, in milliseconds since 1970. */
+  /** When its day or month ends, in milliseconds since 1970; infinite for `tokensPerMessage`. */
   until: number;
 }
 
@@ -58,8 +61,8 @@ export interface Budgets {
   require(limited: readonly Limited[], accountId: string, most: Spent, at: number): void;
   /** Adds what a call took that began `at`. */
   add(caller: Caller, spent: Spent, at: number): void;
-  /** The limits of which at least four fifths are used. */
-  nearlyUsed(limited: readonly Limited[], accountId: string, at: number): LimitState[];
+  /** An owner's limits of which at least four fifths are used. */
+  nearlyUsed(limited: readonly Limited[], accountId: string, at: number): LimitState<ModelLimitName>[];
 }
 
 interface Counter {
@@ -95,12 +98,12 @@ export function createBudgets(
 
   /** Each limit that is set, with its counter. */
   function* each(limited: readonly Limited[], accountId: string, at: number) {
-    const [day, month] = [dayAt(at), monthAt(at)];
+    const periods = { day: dayAt(at), month: monthAt(at), always: ALWAYS };
     for (const { scope, ownerId, limits } of limited) {
-      for (const name of MODEL_LIMIT_NAMES) {
-        const limit = limits[name];
+      for (const name of LIMIT_NAMES) {
+        const limit = limits[name] ?? null;
         if (limit === null) continue;
-        const period = isOfDay(name) ? day : month;
+        const period = periods[periodOf(name)];
         const counter = counterOf(accountId, scope, ownerId, period);
         const kind = isOfTokens(name) ? "tokens" : "cost";
         const { used, reserved } = counter;
@@ -144,15 +147,16 @@ export function createBudgets(
       return { release: () => change(-1) };
     },
     require: (...asked) => void requireRoom(...asked),
-    add({ accountId, instanceId, agentId, ofHost }, spent, at) {
+    add({ accountId, instanceId, agentId, ofHost, rootRunId }, spent, at) {
       if (counters.size === 0) return;
       const owners: [Scope, string | null][] = [
         ["account", accountId],
         ["host", ofHost ? accountId : null],
         ["instance", instanceId],
         ["agent", agentId],
+        ["message", rootRunId],
       ];
-      for (const period of [dayAt(at), monthAt(at)]) {
+      for (const period of [dayAt(at), monthAt(at), ALWAYS]) {
         for (const [scope, ownerId] of owners) {
           const counter = ownerId === null ? undefined : counters.get(keyOf(scope, ownerId, period));
           if (counter === undefined) continue;
@@ -163,32 +167,41 @@ export function createBudgets(
     },
     nearlyUsed(limited, accountId, at) {
       const all = limited.length === 0 ? [] : [...each(limited, accountId, at)];
-      return all.filter(({ used, limit }) => used >= limit * WARN_AT);
+      return all.filter((state) => isOfOwner(state)).filter(({ used, limit }) => used >= limit * WARN_AT);
     },
   };
 }
+
+const isOfOwner = <State extends LimitState>(state: State): state is State & LimitState<ModelLimitName> =>
+  state.name !== "tokensPerMessage";
 
 const OWNERS: Record<Scope, string> = {
   host: "the account",
   account: "the account",
   instance: "the instance",
   agent: "the agent",
+  message: "what was asked of other agents for one message",
 };
 const REMEDIES: Record<Scope, string> = {
   host: "ask the host's operator for more",
   account: "raise the limit (PATCH /v1/auth/me)",
   instance: "raise the instance's limit",
   agent: "raise the agent's limit",
+  message: "answer with what there is, or ask for less at once",
 };
 
 function overBudget({ scope, name, used, limit, until }: LimitState, most: number): ModelError {
   const unit = isOfTokens(name) ? "tokens" : "USD";
   const amount = (value: number) => (isOfTokens(name) ? String(value) : formatMoney(BigInt(value)));
-  const when = isOfDay(name) ? "today" : "this month";
-  return new ModelError(
-    "budget_exceeded",
-    `${name}: ${OWNERS[scope]} has used ${amount(used)} of ${amount(limit)} ${unit} ${when}, and this may take ${amount(most)} more: ` +
-      `${REMEDIES[scope]}, or try again after ${isoTime(until)}`,
-    { retryAt: until },
-  );
+  const period = periodOf(name);
+  const when = { day: " today", month: " this month", always: "" }[period];
+  const state = `${name}: ${OWNERS[scope]} has used ${amount(used)} of ${amount(limit)} ${unit}${when}`;
+  const told = `${state}, and this may take ${amount(most)} more: ${REMEDIES[scope]}`;
+  if (period === "always") return new ModelError("budget_exceeded", told);
+  return new ModelError("budget_exceeded", `${told}, or try again after ${isoTime(until)}`, { retryAt: until });
+}
+
+function periodOf(name: LimitName): "day" | "month" | "always" {
+  if (name === "tokensPerMessage") return "always";
+  return isOfDay(name) ? "day" : "month";
 }

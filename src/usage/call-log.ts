@@ -45,7 +45,7 @@ const TOTAL_MS = 10_000;
 const AT_ONCE = 500;
 /** For calls that belong to no run. */
 const NO_RUN = "";
-const KIND_OF: Record<Scope, Exclude<UsageKind, "model">> = {
+const KIND_OF: Record<Exclude<Scope, "message">, Exclude<UsageKind, "model">> = {
   account: "day",
   host: "host",
   instance: "instance",
@@ -124,6 +124,16 @@ export function createCallLog(
     return totalling;
   }
 
+  /** By the runs that this one has caused. Their costs have no limit. */
+  function spentOnMessage(rootRunId: string): Spent {
+    let tokens = 0;
+    for (const run of queries.runsCausedBy(rootRunId)) {
+      tokens += run.tokens;
+      for (const { call } of waiting.get(run.runId) ?? []) tokens += call.promptTokens + call.completionTokens;
+    }
+    return { tokens, cost: 0 };
+  }
+
   return {
     add(ended) {
       const key = ended.call.runId ?? NO_RUN;
@@ -132,6 +142,7 @@ export function createCallLog(
     writeOf,
     writeSoon,
     spent(accountId, scope, ownerId, period) {
+      if (scope === "message") return spentOnMessage(ownerId);
       const kind = KIND_OF[scope];
       const name = kind === "instance" || kind === "agent" ? ownerId : "";
       const { tokens, cost } = queries.spent(accountId, kind, name, period);

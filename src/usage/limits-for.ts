@@ -12,15 +12,22 @@ interface OwnLimits {
   agent: string | null;
 }
 
-/** The limits that apply to a call: the operator's, the account's, the instance's and the agent's. */
-export function createLimitsFor(sqlite: Database, operatorLimits: OperatorLimits): (caller: Caller) => Limited[] {
+/**
+ * The limits that apply to a call: the operator's, the account's, the instance's and the agent's, and what runs that
+ * another one has caused may take together.
+ */
+export function createLimitsFor(
+  sqlite: Database,
+  operatorLimits: OperatorLimits,
+  tokensPerMessage: number,
+): (caller: Caller) => Limited[] {
   // One statement, since it is asked twice for each message.
   const own = sqlite.query<OwnLimits, [string, string | null, string | null]>(
     `SELECT (SELECT model_limits FROM accounts WHERE account_id = ?1) AS account,
       (SELECT model_limits FROM instances WHERE instance_id = ?2) AS instance,
       (SELECT model_limits FROM agents WHERE agent_id = ?3) AS agent`,
   );
-  return ({ accountId, instanceId, agentId, ofHost }) => {
+  return ({ accountId, instanceId, agentId, ofHost, rootRunId }) => {
     const limited: Limited[] = [];
     const operator = operatorLimits(accountId);
     if (ofHost && (operator.tokensPerDay !== null || operator.tokensPerMonth !== null)) {
@@ -36,6 +43,7 @@ export function createLimitsFor(sqlite: Database, operatorLimits: OperatorLimits
     add("account", accountId);
     add("instance", instanceId);
     add("agent", agentId);
+    if (rootRunId !== null) limited.push({ scope: "message", ownerId: rootRunId, limits: { tokensPerMessage } });
     return limited;
   };
 }

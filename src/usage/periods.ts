@@ -3,6 +3,9 @@ import type { Period } from "./queries.ts";
 
 const DAY_MS = 86_400_000;
 
+/** For what is limited as a whole. */
+export const ALWAYS: Period = { first: "", last: "\u{10ffff}", from: 0, until: Number.POSITIVE_INFINITY };
+
 /** The day (UTC) of a moment. */
 export function dayAt(ms: number): Period {
   const from = ms - (ms % DAY_MS);

@@ -147,6 +147,19 @@ export function usageQueries(db: Db) {
       return inserted.reservationId;
     },
     settle: (reservationId: number) => void deleteReservation.run({ reservationId }),
+    /** The runs that this one's message has caused, at most 64, with the tokens that they took so far. */
+    runsCausedBy: (rootRunId: string) =>
+      db.$client
+        .query<{ runId: string; tokens: number }, [string]>(
+          `SELECT run_id AS runId, coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0) AS tokens
+           FROM delegations JOIN runs USING (run_id) WHERE root_run_id = ?`,
+        )
+        .all(rootRunId),
+    /** The run whose message has caused this one; null if none has. */
+    rootOf: (runId: string): string | null =>
+      db.$client
+        .query<{ root: string }, [string]>("SELECT root_run_id AS root FROM delegations WHERE run_id = ?")
+        .get(runId)?.root ?? null,
     reservations: () => db.select().from(modelReservations).all(),
     /** Calls that are not part of the totals yet, oldest first. */
     notTotalled: (limit: number) => notTotalled.all({ limit }),

@@ -1,5 +1,5 @@
 import type { Clock } from "../lib/clock.ts";
-import { isOfTokens, MODEL_LIMIT_NAMES } from "../limits/model-limits.ts";
+import { isOfTokens, MODEL_LIMIT_NAMES, type ModelLimitName } from "../limits/model-limits.ts";
 import { costOfTokens, type ModelPrices } from "../limits/model-prices.ts";
 import { type ModelEngine, ModelError } from "../models/engine.ts";
 import type { ModelCall } from "../runtime/model-call.ts";
@@ -7,25 +7,29 @@ import { mostPromptTokens } from "../runtime/tokens.ts";
 import type { Store } from "../storage/store.ts";
 import type { Budgets, Caller, Held, Limited, LimitState } from "./budgets.ts";
 import type { Spent, UsageQueries } from "./queries.ts";
+import type { Reservation } from "./schema.ts";
 
 /** A call that may go out. */
 export interface OpenCall {
   model: string;
   ofHost: boolean;
   createdAt: number;
-  /** What it holds; null if no limit applies to it. */
-  reservationId: number | null;
+  /** Its row, which outlives this process; null until that is written. */
+  readonly reservationId: number | null;
   /** Counts what it took, and gives back what it held. */
   settle(spent: Spent): void;
   /** Warns of limits that are nearly used. Call it in the transaction in which the call is written. */
   written(): void;
 }
 
+/** Who calls a model, as far as everybody knows it. */
+type Whose = Pick<Caller, "accountId" | "instanceId" | "agentId">;
+
 export interface Reservations {
   /**
    * Reserves what a call may take: its whole prompt and the longest answer. The reservation is on disk when this resolves.
-   * It waits while the call would fit but for what others hold. Throws `ModelError`: `budget_exceeded`, or `forbidden` for a
-   * cost limit without a price.
+   * It waits while the call would fit but for what others hold. A call without a limit waits for nothing, and its row is
+   * written beside it. Throws `ModelError`: `budget_exceeded`, or `forbidden` for a cost limit without a price.
    */
   open(
     call: ModelCall,
@@ -35,7 +39,7 @@ export interface Reservations {
     signal: AbortSignal,
   ): OpenCall | Promise<OpenCall>;
   /** Throws as `open` does if not even the answer would fit. */
-  requireRoom(caller: Omit<Caller, "ofHost">, model: string, answerTokens: () => number): void;
+  requireRoom(whose: Whose, model: string, answerTokens: () => number): void;
   /** Calls that hold something now, and how often one was refused. */
   figures(): { held: number; waiting: number; refused: number };
 }
@@ -48,23 +52,26 @@ export interface ReservationParts {
   queries: Pick<UsageQueries, "reserve">;
   /** The limits that apply to a call. */
   limitsFor(caller: Caller): Limited[];
+  /** The run whose message has caused this one; null for all other runs. */
+  rootOf(runId: string): string | null;
   /** Whether the model is of a server that the instance brings. */
   isOwnServer(model: string, instanceId: string): boolean;
   /** Called in a transaction, with the limits that are nearly used. */
-  warn(caller: Caller, states: readonly LimitState[], at: number): void;
+  warn(caller: Caller, states: readonly LimitState<ModelLimitName>[], at: number): void;
 }
 
 export function createReservations(parts: ReservationParts): Reservations {
-  const { store, clock, prices, budgets, queries, limitsFor, isOwnServer, warn } = parts;
+  const { store, clock, prices, budgets, queries, limitsFor, rootOf, isOwnServer, warn } = parts;
   const figures = { held: 0, refused: 0 };
   /** Calls that wait for others to give back what they hold, and how often that has happened. */
   const waiting = new Set<() => void>();
   let releases = 0;
 
-  const callerOf = ({ accountId, instanceId, agentId }: Omit<Caller, "ofHost">, model: string): Caller => {
+  function callerOf(whose: Whose, model: string, runId: string | null): Caller {
+    const { accountId, instanceId, agentId } = whose;
     const ofHost = instanceId === null || !isOwnServer(model, instanceId);
-    return { accountId, instanceId, agentId, ofHost };
-  };
+    return { accountId, instanceId, agentId, ofHost, rootRunId: runId === null ? null : rootOf(runId) };
+  }
 
   function refuse<T>(work: () => T): T {
     try {
@@ -121,8 +128,6 @@ export function createReservations(parts: ReservationParts): Reservations {
     completionTokens: number,
     signal: AbortSignal,
   ): Promise<OpenCall> {
-    const { runId = null, purpose } = call;
-    const { accountId, instanceId, agentId, ofHost } = caller;
     for (;;) {
       signal.throwIfAborted();
       let before = releases;
@@ -135,8 +140,8 @@ export function createReservations(parts: ReservationParts): Reservations {
         const held = budgets.reserve(caller, limited, most, createdAt);
         if (held === "busy") return null;
         store.afterCommit(() => {}, held.release);
-        const whose = { accountId, instanceId, agentId, runId, model, purpose, ofHost };
-        const reservationId = queries.reserve({ ...whose, promptTokens, completionTokens, cost: most.cost, createdAt });
+        const tokens = { promptTokens, completionTokens };
+        const reservationId = queries.reserve(rowOf(call, model, caller, tokens, most.cost, createdAt));
         return { ...opened(caller, model, limited, held, createdAt), reservationId };
       };
       const open = await store.commitSoon(() => refuse(attempt), "full");
@@ -148,18 +153,51 @@ export function createReservations(parts: ReservationParts): Reservations {
     }
   }
 
+  /** A call without a limit: its row is there only for the case that this process dies before the call is written. */
+  function note(
+    call: ModelCall,
+    model: string,
+    caller: Caller,
+    promptTokens: number,
+    completionTokens: number,
+  ): OpenCall {
+    const open = opened(caller, model, [], null, clock.now());
+    const tokens = { promptTokens, completionTokens };
+    const cost = costOfTokens(prices.get(model), { ...tokens, cachedTokens: 0 });
+    let reservationId: number | null = null;
+    let isSettled = false;
+    const write = () => {
+      if (isSettled) return;
+      const written = queries.reserve(rowOf(call, model, caller, tokens, cost, open.createdAt));
+      store.afterCommit(() => {
+        reservationId = written;
+      });
+    };
+    // If the disk refuses it, it refuses what the run writes next, which is told.
+    store.commitSoon(write, "process").catch(() => {});
+    return {
+      ...open,
+      get reservationId() {
+        return reservationId;
+      },
+      settle(spent) {
+        isSettled = true;
+        open.settle(spent);
+      },
+    };
+  }
+
   return {
     open(call, model, answerTokens, engine, signal) {
       // The engine, too, asks whose server the model is of.
       store.readTogether();
-      const caller = callerOf(call, model);
-      const limited = limitsFor(caller);
-      if (limited.length === 0) return { ...opened(caller, model, limited, null, clock.now()), reservationId: null };
+      const caller = callerOf(call, model, call.runId ?? null);
       const promptTokens = Math.min(mostPromptTokens(call), engine.abilities(model).contextTokens);
+      if (limitsFor(caller).length === 0) return note(call, model, caller, promptTokens, answerTokens);
       return reserve(call, model, caller, promptTokens, answerTokens, signal);
     },
     requireRoom(whose, model, answerTokens) {
-      const caller = callerOf(whose, model);
+      const caller = callerOf(whose, model, null);
       const limited = limitsFor(caller);
       if (limited.length === 0) return;
       refuse(() => budgets.require(limited, caller.accountId, mostOf(limited, model, 1, answerTokens()), clock.now()));
@@ -168,9 +206,22 @@ export function createReservations(parts: ReservationParts): Reservations {
   };
 }
 
+/** The row of a call that goes out now, with the most that it may take. */
+function rowOf(
+  { runId, purpose }: ModelCall,
+  model: string,
+  { accountId, instanceId, agentId, ofHost }: Caller,
+  tokens: Pick<Reservation, "promptTokens" | "completionTokens">,
+  cost: number | null,
+  createdAt: number,
+): Reservation {
+  const whose = { accountId, instanceId, agentId, runId: runId ?? null };
+  return { ...whose, model, purpose, ofHost, ...tokens, cost, createdAt };
+}
+
 function requireNoCostLimit(limited: readonly Limited[], model: string): void {
   const name = limited.flatMap(({ limits }) =>
-    MODEL_LIMIT_NAMES.filter((name) => !isOfTokens(name) && limits[name] !== null),
+    MODEL_LIMIT_NAMES.filter((name) => !isOfTokens(name) && limits[name] != null),
   )[0];
   if (name === undefined) return;
   throw new ModelError(

@@ -40,6 +40,7 @@ const OWN_LIMITS = { ROOST_ADDRESS_REQUESTS: "300", ROOST_ADDRESS_REFUSALS: "30"
 export const HANG = "hang";
 /** For a message that begins with this, the model runs the rest as JavaScript, four times at once. */
 export const SCRIPT = "script:";
+const CALL = "call:";
 const MAX_MIB = 150;
 const PAUSE_MS = 10;
 /** The least rounds of the neighbour during each attack, however short that is. */
@@ -104,12 +105,22 @@ export async function startWorld({ owner, env, ...options }: StartOptions & { ow
   };
 }
 
+/** A message that makes the model call this tool, and answer with its result. */
+export const callOf = (name: string, input: object): string =>
+  CALL + Buffer.from(JSON.stringify([name, input])).toString("base64");
+
 function answerOf({ body }: { body: { messages: { role: string; content: string }[] } }): MockAnswer {
   const last = body.messages.at(-1);
   if (last?.role === "user" && last.content.startsWith(SCRIPT)) {
     const code = last.content.slice(SCRIPT.length);
     const calls = [1, 2, 3, 4].map((n) => ({ name: "run_javascript", arguments: { code: `${code} // ${n}` } }));
     return { kind: "tools", calls };
+  }
+  // Whoever else put words around it.
+  const [, told] = (last?.role === "user" && /call:([\w+/=]+)/.exec(last.content)) || [];
+  if (told !== undefined) {
+    const [name, input] = JSON.parse(Buffer.from(told, "base64").toString());
+    return { kind: "tools", calls: [{ name, arguments: input }] };
   }
   if (last?.role === "tool") return { kind: "text", tokens: [last.content] };
   return JSON.stringify(last).includes(HANG) ? { kind: "hang" } : { kind: "text", tokens: ["Hello", "."] };

@@ -51,6 +51,24 @@ test("an agent that was exported and imported elsewhere has the same workspace, 
   expect(answer.body.imported).toMatchObject({ files: before.size - 1, messages: 0 });
 });
 
+test("its list of models and their limits come along, without the models that the other host does not have", async () => {
+  const list = ["openai:mock", "openai:first", "openai:second", "openai:third"];
+  const limits = { tokensPerDay: 5, tokensPerMonth: null, costPerDay: "0.000001", costPerMonth: "999.500000" };
+  const whole = await startTestServer({ ...model, ROOST_MODELS: "first,second,third" });
+  const part = await startTestServer({ ...model, ROOST_MODELS: "second" });
+  const a = await newWorld(whole);
+  const { path } = await a.create({ name: "Ada", model: list });
+  expect((await a.person.ask("PATCH", path, { modelLimits: limits })).status).toBe(200);
+  const bundle = await a.export(path);
+  const { agent } = JSON.parse((await filesIn(bundle)).get("manifest.json")?.toString() ?? "");
+  expect(agent).toMatchObject({ model: list[0], fallbackModels: list.slice(1) });
+  const same = (await (await newWorld(whole)).import(bundle)).body;
+  expect([same.model, same.modelLimits, same.review.model]).toEqual([list, limits, null]);
+  const other = (await (await newWorld(part)).import(bundle)).body;
+  expect([other.model, other.modelLimits, other.review.model]).toEqual([[list[0], list[2]], limits, list[1]]);
+  await Promise.all([whole.stop(), part.stop()]);
+});
+
 test("schedules come along switched off, and are listed for review", async () => {
   const a = await newWorld(here);
   const { path } = await a.create({ name: "Ada" });

@@ -53,6 +53,26 @@ test("default is the host's own limit, from its settings", async () => {
   expect(ran.json().limits.streams).toEqual({ value: 7, isDefault: true });
 });
 
+test("tokens of models are limited, above or below what the host's settings say", async () => {
+  const env = { ROOST_TOKENS_PER_DAY: "1000" };
+  const limited = async (...words: string[]) =>
+    (await operate(home, ["account", "limit", ADA, ...words, "--json"], { env })).json().limits;
+  expect(await limited("--tokens-per-month", "50000")).toMatchObject({
+    tokensPerDay: { value: 1_000, isDefault: true },
+    tokensPerMonth: { value: 50_000, isDefault: false },
+  });
+  expect(await limited("--tokens-per-day", "9000000000000")).toMatchObject({
+    tokensPerDay: { value: 9e12, isDefault: false },
+  });
+  const { output } = await operate(home, ["account", "limit", ADA], { env });
+  expect(output).toMatch(/tokens-per-day +9000000000000 +this account\n/);
+  expect(output).toMatch(/tokens-per-month +50000 +this account\n/);
+  expect(await limited("--tokens-per-day", "default", "--tokens-per-month", "default")).toMatchObject({
+    tokensPerDay: { value: 1_000, isDefault: true },
+    tokensPerMonth: { value: null, isDefault: true },
+  });
+});
+
 test("the audit log records changes, and not looking", async () => {
   const rows = async () =>
     (await operate(home, ["audit", "--json"]))
@@ -74,6 +94,8 @@ test("an invalid limit is wrong usage, and an unknown account a failure", async 
     ["--reads", "0"],
     ["--agents", "1000001"],
     ["--tokens", "1"],
+    ["--tokens-per-day", "-1"],
+    ["--tokens-per-month", "many"],
   ]) {
     expect((await operate(home, ["account", "limit", ADA, ...words])).code).toBe(2);
   }

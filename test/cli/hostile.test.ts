@@ -17,7 +17,7 @@ import {
   startHostileServer,
 } from "./hostile-server.ts";
 
-const SCHEDULE = `sched_${"0".repeat(32)}`;
+const SCHEDULE = `sch_${"0".repeat(32)}`;
 
 let home: Home;
 let server: HostileServer;

@@ -183,6 +183,22 @@ test.each(WRONG)("%s stops the start with 78, and is reported with what is expec
   expect(await refusal(attempt)).toEqual(told);
 });
 
+test.each([
+  ["none", null, "it cannot be read"],
+  ["a file that is not JSON", "{ prompt: 1 }", "it is not JSON"],
+  ["a list", "[]", "it holds no prices"],
+  ["a model without its kind", '{ "gpt-x": { "prompt": 1, "completion": 1 } }', 'its "gpt-x" is no model with prices'],
+  ["a negative price", '{ "openai:x": { "prompt": -1, "completion": 1 } }', 'its "openai:x" is no model with prices'],
+  ["a price as text", '{ "openai:x": { "prompt": "1", "completion": 1 } }', 'its "openai:x" is no model with prices'],
+  ["a misspelt price", '{ "openai:x": { "prompt": 1, "completions": 1 } }', 'its "openai:x" is no model with prices'],
+])("prices of models from %s stop the start with 78", async (_, text, told) => {
+  const path = join(home.folder, "prices.json");
+  if (text !== null) writeFileSync(path, text);
+  const [line, ...others] = await refusal({ env: { ROOST_MODEL_PRICES: path } });
+  rmSync(path, { force: true });
+  expect([line, others]).toEqual([expect.stringContaining(`ROOST_MODEL_PRICES is "${path}": ${told}`), []]);
+});
+
 test("every problem is reported at once, by serve and by config", async () => {
   const attempt: Attempt = {
     env: { ROOST_PORT: "99999", ROOST_MODEL: "local:../nope", ROOST_PROT: "1" },

@@ -88,6 +88,44 @@ browserTest("a schedule is planned with its next five times shown, switched, run
   });
 });
 
+browserTest("the rest of a schedule is set under More, shown again when it is changed, and taken back", async () => {
+  await withSchedules(async (page) => {
+    await page.getByText("Plan something").click();
+    const form = page.locator("#schedule-form");
+    await form.getByLabel("Name", { exact: true }).fill("Watch");
+    await form.getByLabel("What it is told").fill("Look after it.");
+    await form.getByText("More", { exact: true }).click();
+    await form.getByLabel("Once, late").uncheck();
+    await form.getByLabel("In its default conversation").check();
+    await form.getByLabel("Only from").fill("22:00");
+    await form.getByLabel("Model").fill("openai:mock");
+    await form.getByText("More", { exact: true }).click();
+    await page.getByRole("button", { name: "Plan it" }).click();
+    expect(await form.getByLabel("to", { exact: true }).isVisible()).toBe(true);
+    await form.getByLabel("to", { exact: true }).fill("06:00");
+    await page.getByRole("button", { name: "Plan it" }).click();
+    await page.getByText("Watch is planned.").waitFor();
+    const rest = { missed: "skip", conversation: "default", model: "openai:mock" };
+    expect(await listed()).toMatchObject([{ ...rest, activeHours: { from: "22:00", to: "06:00" } }]);
+
+    await page.getByRole("button", { name: "Edit Watch" }).click();
+    await form.getByText("More", { exact: true }).click();
+    const shown = await Promise.all(
+      ["Only from", "to", "Model"].map((name) => form.getByLabel(name, { exact: true }).inputValue()),
+    );
+    expect(shown).toEqual(["22:00", "06:00", "openai:mock"]);
+    await form.getByLabel("Once, late").check();
+    await form.getByLabel("In its default conversation").uncheck();
+    await form.getByLabel("Only from").fill("");
+    await form.getByLabel("to", { exact: true }).fill("");
+    await form.getByLabel("Model").fill("");
+    await page.getByRole("button", { name: "Save", exact: true }).click();
+    await page.getByText("Watch is planned.").waitFor();
+    const usual = { missed: "run_once", conversation: "own", model: null, activeHours: null };
+    expect(await listed()).toMatchObject([usual]);
+  });
+});
+
 browserTest("the heartbeat is switched on with its minutes, and off, with the keyboard", async () => {
   await withSchedules(async (page) => {
     await page.getByLabel("Every, in minutes").fill("45");
@@ -120,6 +158,7 @@ browserTest("what became of the times is told by bars and in words, on every scr
     await page.locator(".history li").filter({ hasText: "the host was not running at that time" }).first().waitFor();
     await page.getByText("HEARTBEAT.md has nothing but headings and comments").first().waitFor();
     await page.getByText("Plan something").click();
+    await page.locator("#schedule-more > summary").click();
     for (const size of SIZES) {
       for (const colorScheme of ["light", "dark"] as const) {
         await page.setViewportSize(size);

@@ -34,11 +34,41 @@ browserTest("what models took is shown by day and by agent, and the account's li
       await page.locator('input[name="tokensPerDay"]').fill("2000000");
       await page.locator('#model-limits button[type="submit"]').click();
       await page.locator("#model-limits [role=alert]:not([hidden])").waitFor();
-      for (const size of SIZES) {
-        await page.setViewportSize(size);
-        expect(await tooWide(page)).toBe(false);
+
+      const ofInstance = `/v1/instances/${it.instance}`;
+      for (const [name, path] of [
+        ["all of test", ofInstance],
+        ["Ada", it.at("")],
+      ] as const) {
+        await page.locator("#limits-of").selectOption(name);
+        await page.locator("#operator-limits", { hasText: "The limits of this account hold too" }).waitFor();
+        await page.waitForFunction(() => document.querySelector<HTMLInputElement>("[name=tokensPerDay]")?.value === "");
+        await page.locator('input[name="costPerMonth"]').fill("2.50");
+        await page.locator('#model-limits button[type="submit"]').click();
+        await page.locator("#limits-saved", { hasText: "Saved" }).waitFor();
+        const { modelLimits: limits } = (await it.person.ask("GET", path)).body;
+        expect(limits).toEqual({
+          tokensPerDay: null,
+          tokensPerMonth: null,
+          costPerDay: null,
+          costPerMonth: "2.500000",
+        });
       }
-      expect(await faultsOf(page)).toEqual([]);
+      await page.locator("#limits-of").selectOption("this account");
+      await page.waitForFunction(
+        () => document.querySelector<HTMLInputElement>("[name=tokensPerDay]")?.value === "500000",
+      );
+      for (const size of SIZES) {
+        for (const colorScheme of ["light", "dark"] as const) {
+          await page.setViewportSize(size);
+          await page.emulateMedia({ colorScheme });
+          expect([size.width, colorScheme, await tooWide(page)]).toEqual([size.width, colorScheme, false]);
+          expect(await faultsOf(page)).toEqual([]);
+          const folder = process.env.ROOST_TEST_PICTURES;
+          if (folder)
+            await page.screenshot({ path: `${folder}/usage-${size.width}-${colorScheme}.png`, fullPage: true });
+        }
+      }
     },
   );
 });

@@ -8,8 +8,6 @@ export type Says = string | [name: string, input: object][];
 /** What one agent's model says, step by step: of the message's last label-free line, and how many calls were answered. */
 export type Script = Record<string, Says[]>;
 
-const textOf = (text: string): MockAnswer => ({ kind: "text", tokens: [text] });
-
 /** The text of the newest user message, without the label and the marks that the host puts around an agent's words. */
 export function askedOf({ body }: MockRequest): string {
   const text: string = body.messages.findLast(({ role }: { role: string }) => role === "user")?.content ?? "";
@@ -24,11 +22,19 @@ export function resultsOf({ body }: MockRequest): string[] {
   return after.filter(({ role }) => role === "tool").map(({ content }) => content);
 }
 
+export interface AgentsSetting {
+  settings?: Record<string, string>;
+  /** What each text answer reports. */
+  usage?: { prompt_tokens: number; completion_tokens: number };
+}
+
 /** A server with agents whose model does as it is told, message by message. */
 export async function startAgents(
   moreTools: readonly Tool[] = [],
   options: Parameters<typeof startTestServer>[1] = {},
+  { usage, ...more }: AgentsSetting = {},
 ) {
+  const textOf = (text: string): MockAnswer => ({ kind: "text", tokens: [text], ...(usage && { usage }) });
   const scripts = new Map<string, Says[]>();
   const held = new Map<string, Promise<void>>();
   let calls = 0;
@@ -48,7 +54,7 @@ export async function startAgents(
       return after ? { kind: "text", tokens: [says], after } : textOf(says);
     },
   });
-  const settings = { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: mock.url };
+  const settings = { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: mock.url, ...more.settings };
   const server = await startTestServer(settings, { moreTools, ...options });
   const person = await server.signUp();
   const instance: string = (await person.ask("POST", "/v1/instances", { name: "test" })).body.instanceId;

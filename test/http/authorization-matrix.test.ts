@@ -228,7 +228,7 @@ async function makeWorld(): Promise<World> {
     runId: `run_${"0".repeat(32)}`,
     approvalId: `appr_${"0".repeat(32)}`,
     ruleId: `rule_${"0".repeat(32)}`,
-    scheduleId: `sched_${"0".repeat(32)}`,
+    scheduleId: `sch_${"0".repeat(32)}`,
     name: "code-review",
     model: "local:all-minilm-l6-v2",
     key: "GONE",

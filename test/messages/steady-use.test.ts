@@ -12,7 +12,7 @@ import { DAY, handClock } from "../lib/hand-clock.ts";
 
 const AGENTS = 5;
 const EXCHANGES_A_DAY = 20;
-const DAYS = 120;
+const DAYS = 365;
 /** After so many, as much goes as comes. */
 const FULL_AFTER = 30;
 

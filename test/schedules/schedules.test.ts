@@ -156,6 +156,34 @@ test("a clock that is set back, and a restart, run nothing twice", async () => {
   expect(talk.mock.requests).toHaveLength(1);
 });
 
+test.each([
+  ["while the host runs", async () => {}],
+  ["while it does not run", () => talk.server.restart()],
+])(
+  "a clock that was a year ahead and is set right %s: what was planned is due when it would have been",
+  async (_, then) => {
+    const scheduleId = await hourly("Hello");
+    const interval = await hourly("Again", { cron: null, everySeconds: 7_200 });
+    clock.step(365 * DAY);
+    await talk.server.app.scheduleTimer.tick();
+    const later = await hourly("Planned ahead", { cron: null, everySeconds: 3_600 });
+    expect((await stored(scheduleId)).nextAt).toStartWith("2027-");
+    clock.step(-365 * DAY);
+    await then();
+    await pass(0);
+    expect(await stored(scheduleId)).toMatchObject({ nextAt: "2026-11-22T13:00:00.000Z", lastSlot: null });
+    expect((await stored(interval)).nextAt).toBe("2026-11-22T14:00:30.000Z");
+    expect((await stored(later)).nextAt).toBe("2026-11-22T13:00:30.000Z");
+    await pass(HOUR);
+    for (const id of [scheduleId, later]) {
+      const times = await slots(id);
+      expect(times.find(({ slotAt }: { slotAt: string }) => slotAt.startsWith("2026"))).toMatchObject({
+        status: "ran",
+      });
+    }
+  },
+);
+
 test("a stopped instance and inactive hours skip a time, and say why", async () => {
   const scheduleId = await hourly("Hello", { activeHours: { from: "22:00", to: "06:00" }, timeZone: "Asia/Tokyo" });
   await pass(HOUR);

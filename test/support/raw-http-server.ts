@@ -23,8 +23,10 @@ const HEAD = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n";
 const CHUNKED = `${HEAD}Transfer-Encoding: chunked\r\n\r\n`;
 const chunk = (body: string): string => `${Buffer.byteLength(body).toString(16)}\r\n${body}\r\n`;
 
-/** `respond` is called once for each request, numbered from 1 over all connections. */
-export async function startRawServer(respond: (socket: RawSocket, request: number) => void): Promise<RawServer> {
+/** `respond` is called once for each request, numbered from 1 over all connections, with its head and body. */
+export async function startRawServer(
+  respond: (socket: RawSocket, request: number, text: string) => void,
+): Promise<RawServer> {
   let connections = 0;
   let requests = 0;
   const server = Bun.listen<{ received: string }>({
@@ -41,6 +43,7 @@ export async function startRawServer(respond: (socket: RawSocket, request: numbe
         const head = socket.data.received.indexOf("\r\n\r\n");
         const length = Number(/content-length: (\d+)/i.exec(socket.data.received)?.[1] ?? 0);
         if (head === -1 || socket.data.received.length < head + 4 + length) return;
+        const text = socket.data.received;
         socket.data.received = "";
         respond(
           {
@@ -66,6 +69,7 @@ export async function startRawServer(respond: (socket: RawSocket, request: numbe
             },
           },
           ++requests,
+          text,
         );
       },
     },

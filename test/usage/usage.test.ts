@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { dayOf } from "../../src/lib/calendar.ts";
 import { type Conversation, startConversation } from "../messages/conversation.ts";
+import { startRawServer } from "../support/raw-http-server.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "roost-prices-"));
 const prices = join(folder, "prices.json");
@@ -162,4 +163,44 @@ test("a list of models is tried in order, and the run says who answered", async 
   it.when("bad", { kind: "status", status: 400 });
   expect((await it.send("bad")).status).toBe(502);
   expect(it.mock.requests.at(-1)?.body.model).toBe("spare");
+});
+
+const list = { model: ["openai:spare", "openai:mock"] };
+const overloaded = (status: number) => ({ kind: "status", status, headers: { "Retry-After": "0" } }) as const;
+
+test.each([408, 429, 500, 503])(
+  "the next model of the list answers where one is refused with %d, each time it was tried",
+  async (status) => {
+    await it.person.ask("PATCH", it.at(""), list);
+    const before = it.mock.requests.length;
+    const refused = Array.from({ length: 3 }, () => overloaded(status));
+    it.when("busy", ...refused, { kind: "text", tokens: ["from the second"] });
+    expect((await it.send("busy")).body.message).toBe("from the second");
+    const asked = it.mock.requests.slice(before).map(({ body }) => body.model);
+    expect([asked.at(-2), asked.at(-1)]).toEqual(["spare", "mock"]);
+    expect(await ofAgent()).toMatchObject({ runs: 1, modelCalls: asked.length });
+  },
+);
+
+test("the next model of the list answers where the connection of one breaks before its answer, but not after", async () => {
+  const answer = `data: {"choices":[{"index":0,"delta":{"content":"from the second"},"finish_reason":"stop"}]}\n\n`;
+  let isShown = false;
+  const raw = await startRawServer((socket, _, text) => {
+    if (text.includes('"model":"mock"')) socket.answer(`${answer}data: [DONE]\n\n`);
+    else if (!isShown) socket.reset();
+    else {
+      socket.begin(answer.replace('"stop"', "null"));
+      setTimeout(() => socket.reset(), 50);
+    }
+  });
+  const broken = await startConversation({ ROOST_OPENAI_BASE_URL: raw.url, ROOST_MODELS: "spare" });
+  try {
+    await broken.person.ask("PATCH", broken.at(""), list);
+    expect((await broken.send("hi")).body.message).toBe("from the second");
+    isShown = true;
+    expect((await broken.send("hi")).status).toBe(502);
+  } finally {
+    await broken.stop();
+    await raw.stop();
+  }
 });

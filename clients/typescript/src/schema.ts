@@ -1728,7 +1728,7 @@ export interface components {
             degraded: string | null;
         };
         Schedule: {
-            /** @example sched_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
+            /** @example sch_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
             scheduleId: string;
             /** @example agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
             agentId: string;
@@ -2262,7 +2262,7 @@ export interface components {
             createdAt: string;
             /** @enum {string} */
             type: "schedule.failing" | "schedule.disabled";
-            /** @example sched_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
+            /** @example sch_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
             scheduleId: string;
             name: string;
             failuresInARow: number;
@@ -6311,7 +6311,7 @@ export interface operations {
                      * @example {
                      *       "data": [
                      *         {
-                     *           "scheduleId": "sched_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *           "scheduleId": "sch_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
                      *           "agentId": "agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
                      *           "kind": "schedule",
                      *           "name": "Morning",
@@ -6429,7 +6429,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "scheduleId": "sched_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *       "scheduleId": "sch_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
                      *       "agentId": "agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
                      *       "kind": "schedule",
                      *       "name": "Morning",
@@ -6490,7 +6490,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "scheduleId": "sched_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *       "scheduleId": "sch_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
                      *       "agentId": "agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
                      *       "kind": "schedule",
                      *       "name": "Morning",
@@ -6546,12 +6546,12 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "scheduleId": "sched_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *       "scheduleId": "sch_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
                      *       "deleted": true
                      *     }
                      */
                     "application/json": {
-                        /** @example sched_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
+                        /** @example sch_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
                         scheduleId: string;
                         /** @constant */
                         deleted: true;
@@ -6640,7 +6640,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "scheduleId": "sched_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *       "scheduleId": "sch_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
                      *       "agentId": "agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
                      *       "kind": "schedule",
                      *       "name": "Morning",

@@ -11,7 +11,7 @@ const SCHEDULE = `${SCHEDULES}/{scheduleId}` as const;
 type ScheduleRecord = Records["Schedule"];
 type AgentPath = { instanceId: string; agentId: string };
 
-const ID = /^sched_[0-9a-f]{32}$/;
+const ID = /^sch_[0-9a-f]{32}$/;
 
 interface Options extends ServerOptions {
   json?: true;

@@ -4,14 +4,19 @@ import type { Schedule } from "./records.ts";
 import { ownZone, simpleCron, whenIn } from "./times.ts";
 
 /** What a person decides about a schedule. */
-export interface ScheduleWishes {
-  name: string;
-  message: string;
-  cron: string | null;
-  everySeconds: number | null;
-  timeZone: string;
-  announce: boolean;
-}
+export type ScheduleWishes = Pick<
+  Schedule,
+  | "name"
+  | "message"
+  | "cron"
+  | "everySeconds"
+  | "timeZone"
+  | "announce"
+  | "missed"
+  | "activeHours"
+  | "conversation"
+  | "model"
+>;
 
 export interface ScheduleForm {
   edit(schedule: Schedule): void;
@@ -32,6 +37,8 @@ export function armScheduleForm(
   const message = part("schedule-message", HTMLTextAreaElement);
   const preview = part("schedule-preview", HTMLOListElement);
   const [time, minutes, cron, zone] = [field("time"), field("minutes"), field("cron"), field("zone")];
+  const [from, to, model] = [field("from"), field("to"), field("model")];
+  const more = part("schedule-more", HTMLDetailsElement);
   let edited: Schedule | null = null;
 
   function wishes(): ScheduleWishes {
@@ -46,8 +53,15 @@ export function armScheduleForm(
       everySeconds: isInterval ? minutes.valueAsNumber * 60 : null,
       timeZone: zone.value.trim(),
       announce: field("announce").checked,
+      missed: field("catch-up").checked ? "run_once" : "skip",
+      activeHours: from.value === "" || to.value === "" ? null : { from: from.value, to: to.value },
+      conversation: field("default").checked ? "default" : "own",
+      model: model.value.trim() || null,
     };
   }
+
+  /** Of the active hours both ends are needed, or none. */
+  const isHalf = () => (from.value === "") !== (to.value === "");
 
   /** Says what is wrong, where it stands. */
   function check({ cron: pattern, everySeconds, timeZone }: ScheduleWishes): boolean {
@@ -58,7 +72,8 @@ export function armScheduleForm(
     at.setCustomValidity(
       isPattern ? "" : "Expected a time, or five fields that are due some day, such as 0 8 * * 1-5.",
     );
-    return isPattern && isZone(timeZone) && (everySeconds === null || everySeconds >= 60);
+    to.setCustomValidity(isHalf() ? "Expected both, from and to, or neither." : "");
+    return !isHalf() && isPattern && isZone(timeZone) && (everySeconds === null || everySeconds >= 60);
   }
 
   function show(): void {
@@ -76,6 +91,7 @@ export function armScheduleForm(
     form.reset();
     zone.value = ownZone();
     fold.open = false;
+    more.open = false;
     part("schedule-form-title", HTMLElement).textContent = "Plan something";
     part("schedule-save", HTMLButtonElement).textContent = "Plan it";
     show();
@@ -87,6 +103,8 @@ export function armScheduleForm(
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     check(wishes());
+    // What is wrong must be seen.
+    if (!to.validity.valid) more.open = true;
     if (!form.reportValidity()) return;
     void attempt(form, async () => {
       await save(wishes(), edited);
@@ -104,6 +122,11 @@ export function armScheduleForm(
       message.value = schedule.message;
       zone.value = schedule.timeZone;
       field("announce").checked = schedule.announce;
+      field("catch-up").checked = schedule.missed === "run_once";
+      field("default").checked = schedule.conversation === "default";
+      from.value = schedule.activeHours?.from ?? "";
+      to.value = schedule.activeHours?.to ?? "";
+      model.value = schedule.model ?? "";
       if (schedule.everySeconds !== null) minutes.value = String(schedule.everySeconds / 60);
       if (schedule.cron !== null) cron.value = schedule.cron;
       if (simple) time.value = simple.time;

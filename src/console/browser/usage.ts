@@ -1,29 +1,28 @@
 import { roost } from "./api.ts";
 import { attempt, make, part, reportErrors } from "./dom.ts";
+import { type Owners, openLimits, readOwners } from "./limits.ts";
 import { exact } from "./money.ts";
-import type { Account, ModelUsage } from "./records.ts";
+import type { ModelUsage } from "./records.ts";
 
 const DAY_MS = 86_400_000;
 const DAYS = 30;
 /** Shown even if none of them has any call. */
 const LEAST_DAYS = 7;
-const LIMITS = ["tokensPerDay", "tokensPerMonth", "costPerDay", "costPerMonth"] as const;
 
 const bars = part("usage-days", HTMLUListElement);
 const by = part("usage-by", HTMLSelectElement);
 const table = part("usage-table", HTMLTableElement);
 const more = part("more-usage", HTMLButtonElement);
-const form = part("model-limits", HTMLFormElement);
-const saved = part("limits-saved", HTMLElement);
 
 /** The page about what models took. Returns a function that loads it anew, to call when it is shown. */
 export function openUsage(): () => Promise<void> {
   let cursor: string | null = null;
+  let names = new Map<string, string>();
+  const showLimits = openLimits();
 
   async function loadRows(): Promise<void> {
     const asked = by.value as "agent" | "model" | "instance";
     const page = await roost.get("/v1/usage", { query: { by: asked, limit: 20, after: cursor ?? undefined } });
-    const names = asked === "model" ? new Map<string, string>() : await namesOf(asked);
     table.tBodies[0]?.append(...page.data.map((row) => rowOf(row, names)));
     cursor = page.nextCursor;
     more.hidden = cursor === null;
@@ -35,38 +34,25 @@ export function openUsage(): () => Promise<void> {
   }
   more.addEventListener("click", () => void attempt(more, loadRows));
   by.addEventListener("change", () => void reportErrors(more, start));
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    saved.textContent = "";
-    void attempt(form, async () => {
-      showLimits(await roost.patch("/v1/auth/me", { body: { modelLimits: limitsInForm() } }));
-      saved.textContent = "Saved. It holds from the next call on.";
-    });
-  });
-
   return () =>
     reportErrors(more, async () => {
-      const [days, account] = await Promise.all([
+      const [days, owners] = await Promise.all([
         roost.get("/v1/usage", { query: { by: "day", limit: DAYS } }),
-        roost.get("/v1/auth/me"),
+        readOwners(),
       ]);
       showDays(days.data);
-      showLimits(account);
-      await start();
+      names = namesOf(owners);
+      await Promise.all([start(), showLimits(owners)]);
     });
 }
 
 /** The names of what the account has now; what was deleted is shown by its id. */
-async function namesOf(kind: "agent" | "instance"): Promise<Map<string, string>> {
-  const { data: instances } = await roost.get("/v1/instances", { query: { limit: 100 } });
-  const names = new Map<string, string>(instances.map(({ instanceId, name }) => [instanceId, name]));
-  if (kind === "instance") return names;
-  const lists = await Promise.all(
-    instances.map(({ instanceId }) =>
-      roost.get("/v1/instances/{instanceId}/agents", { path: { instanceId }, query: { limit: 100 } }),
-    ),
-  );
-  for (const { agentId, displayName } of lists.flatMap(({ data }) => data)) names.set(agentId, displayName);
+function namesOf({ instances }: Owners): Map<string, string> {
+  const names = new Map<string, string>();
+  for (const { instance, agents } of instances) {
+    names.set(instance.instanceId, instance.name);
+    for (const { agentId, displayName } of agents) names.set(agentId, displayName);
+  }
   return names;
 }
 
@@ -100,36 +86,4 @@ function rowOf(row: ModelUsage, names: ReadonlyMap<string, string>): HTMLTableRo
   const heading = make("th", "", make("bdi", "", names.get(name) ?? name));
   heading.scope = "row";
   return make("tr", "", heading, ...cells.map((text) => make("td", "", text)));
-}
-
-const inputOf = (name: string): HTMLInputElement => {
-  const input = form.elements.namedItem(name);
-  if (!(input instanceof HTMLInputElement)) throw new Error(`the page has no field ${name}`);
-  return input;
-};
-
-function showLimits({ modelLimits, limits: { tokensPerDay, tokensPerMonth } }: Account): void {
-  for (const name of LIMITS) {
-    const limit = modelLimits[name];
-    inputOf(name).value = limit === null ? "" : typeof limit === "string" ? exact(limit) : String(limit);
-  }
-  const allowed = [
-    ...(tokensPerDay === null ? [] : [`${tokensPerDay.toLocaleString()} tokens in a day`]),
-    ...(tokensPerMonth === null ? [] : [`${tokensPerMonth.toLocaleString()} tokens in a month`]),
-  ];
-  part("operator-limits", HTMLElement).textContent =
-    allowed.length === 0
-      ? "They hold for all instances and agents together. Empty is no limit."
-      : `They hold for all instances and agents together. This host allows ${allowed.join(" and ")}.`;
-}
-
-/** As the API takes them; the fields' patterns let only numbers through. */
-function limitsInForm() {
-  const numberOf = (text: string) => (text === "" ? null : Number(text));
-  return {
-    tokensPerDay: numberOf(inputOf("tokensPerDay").value.trim()),
-    tokensPerMonth: numberOf(inputOf("tokensPerMonth").value.trim()),
-    costPerDay: inputOf("costPerDay").value.trim() || null,
-    costPerMonth: inputOf("costPerMonth").value.trim() || null,
-  };
 }

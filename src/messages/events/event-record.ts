@@ -95,7 +95,7 @@ export const EventRecord = record("AgentEvent", () =>
     z.object({
       ...anEvent,
       type: z.enum(["schedule.failing", "schedule.disabled"]),
-      scheduleId: idForm("sched"),
+      scheduleId: idForm("sch"),
       name: z.string(),
       failuresInARow: z.int(),
       reason: z.string(),

@@ -1,0 +1,124 @@
+import { roost } from "./api.ts";
+import { attempt, part, reportErrors } from "./dom.ts";
+import { exact } from "./money.ts";
+import { type Account, AGENT, type Agent, INSTANCE, type Instance } from "./records.ts";
+
+const LIMITS = ["tokensPerDay", "tokensPerMonth", "costPerDay", "costPerMonth"] as const;
+type Limits = Account["modelLimits"];
+
+/** What the account has, as far as a first page of each list goes. */
+export interface Owners {
+  instances: { instance: Instance; agents: Agent[] }[];
+}
+
+export async function readOwners(): Promise<Owners> {
+  const { data } = await roost.get("/v1/instances", { query: { limit: 100 } });
+  const read = async (instance: Instance) => {
+    const { instanceId } = instance;
+    const page = { path: { instanceId }, query: { limit: 100 } };
+    return { instance, agents: (await roost.get(`${INSTANCE}/agents`, page)).data };
+  };
+  return { instances: await Promise.all(data.map(read)) };
+}
+
+const form = part("model-limits", HTMLFormElement);
+const of = part("limits-of", HTMLSelectElement);
+const saved = part("limits-saved", HTMLElement);
+const told = part("operator-limits", HTMLElement);
+
+/** The form of what models may take: of the account, an instance or an agent. Returns a function that shows it anew. */
+export function openLimits(): (owners: Owners) => Promise<void> {
+  /** Empty for the account, an instance, or both. */
+  const chosen = () => {
+    const [instanceId = "", agentId] = of.value.split("/");
+    return { instanceId, agentId };
+  };
+
+  async function read(): Promise<void> {
+    saved.textContent = "";
+    const { instanceId, agentId } = chosen();
+    const asked = of.value;
+    if (instanceId === "") {
+      const account = await roost.get("/v1/auth/me");
+      if (of.value === asked) showAccount(account);
+      return;
+    }
+    const { modelLimits } =
+      agentId === undefined
+        ? await roost.get(INSTANCE, { path: { instanceId } })
+        : await roost.get(AGENT, { path: { instanceId, agentId } });
+    if (of.value !== asked) return;
+    show(modelLimits);
+    const whose = agentId === undefined ? "They hold for all agents of this instance together." : "";
+    told.textContent = `${whose} The limits of this account hold too. Empty is no limit.`.trim();
+  }
+
+  async function save(modelLimits: Limits): Promise<void> {
+    const { instanceId, agentId } = chosen();
+    const body = { modelLimits };
+    if (instanceId === "") showAccount(await roost.patch("/v1/auth/me", { body }));
+    else if (agentId === undefined) show((await roost.patch(INSTANCE, { path: { instanceId }, body })).modelLimits);
+    else show((await roost.patch(AGENT, { path: { instanceId, agentId }, body })).modelLimits);
+  }
+
+  of.addEventListener("change", () => void reportErrors(form, read));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    saved.textContent = "";
+    void attempt(form, async () => {
+      await save(limitsInForm());
+      saved.textContent = "Saved. It holds from the next call on.";
+    });
+  });
+
+  return async ({ instances }) => {
+    const before = of.value;
+    const groups = instances.map(({ instance: { instanceId, name }, agents }) => {
+      const group = document.createElement("optgroup");
+      group.label = name;
+      group.append(new Option(`all of ${name}`, instanceId));
+      group.append(...agents.map(({ agentId, displayName }) => new Option(displayName, `${instanceId}/${agentId}`)));
+      return group;
+    });
+    of.replaceChildren(new Option("this account", ""), ...groups);
+    of.value = before;
+    if (of.selectedIndex === -1) of.value = "";
+    await read();
+  };
+}
+
+const inputOf = (name: string): HTMLInputElement => {
+  const input = form.elements.namedItem(name);
+  if (!(input instanceof HTMLInputElement)) throw new Error(`the page has no field ${name}`);
+  return input;
+};
+
+function show(modelLimits: Limits): void {
+  for (const name of LIMITS) {
+    const limit = modelLimits[name];
+    inputOf(name).value = limit === null ? "" : typeof limit === "string" ? exact(limit) : String(limit);
+  }
+}
+
+function showAccount({ modelLimits, limits: { tokensPerDay, tokensPerMonth } }: Account): void {
+  show(modelLimits);
+  const allowed = [
+    ...(tokensPerDay === null ? [] : [`${tokensPerDay.toLocaleString()} tokens in a day`]),
+    ...(tokensPerMonth === null ? [] : [`${tokensPerMonth.toLocaleString()} tokens in a month`]),
+  ];
+  told.textContent =
+    allowed.length === 0
+      ? "They hold for all instances and agents together. Empty is no limit."
+      : `They hold for all instances and agents together. This host allows ${allowed.join(" and ")}.`;
+}
+
+/** As the API takes them; the fields' patterns let only numbers through. */
+function limitsInForm(): Limits {
+  const numberOf = (text: string) => (text === "" ? null : Number(text));
+  return {
+    tokensPerDay: numberOf(inputOf("tokensPerDay").value.trim()),
+    tokensPerMonth: numberOf(inputOf("tokensPerMonth").value.trim()),
+    costPerDay: inputOf("costPerDay").value.trim() || null,
+    costPerMonth: inputOf("costPerMonth").value.trim() || null,
+  };
+}
