@@ -1,5 +1,5 @@
 /** Vectors as they are kept: one byte for each of their numbers, and the number that they are multiples of. */
-export const DIMENSIONS = 384;
+const DIMENSIONS = 384;
 const BYTES = DIMENSIONS + 4;
 
 export function packVector(vector: Float32Array): Uint8Array {
