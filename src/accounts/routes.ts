@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { email, modelLimits, money, needsOneOf, trimmedText } from "../http/fields.ts";
+import { changeOf, email, modelLimits, money, trimmedText } from "../http/fields.ts";
 import { type Route, route } from "../http/route.ts";
 import { AppError } from "../lib/app-error.ts";
 import { type Clock, isoTime } from "../lib/clock.ts";
@@ -146,20 +146,15 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       summary: "Change the account's name, its monthly limit, or what its models may take",
       access: "account",
       bound: "record",
-      body: z
-        .object({
-          name: trimmedText(1, 100).optional(),
-          monthlyLimit: money.nullable().optional(),
-          modelLimits: modelLimits.optional(),
-        })
-        .meta(needsOneOf("name", "monthlyLimit", "modelLimits")),
+      body: changeOf({
+        name: trimmedText(1, 100).optional(),
+        monthlyLimit: money.nullable().optional(),
+        modelLimits: modelLimits.optional(),
+      }),
       example: { monthlyLimit: "25.00" },
       answer: AccountRecord,
       commit: "shared",
       write({ caller, body: { name, monthlyLimit, modelLimits } }) {
-        if (name === undefined && monthlyLimit === undefined && modelLimits === undefined) {
-          throw new AppError("invalid_request", "body: expected at least one of name, monthlyLimit, modelLimits");
-        }
         const { accountId } = caller;
         if (modelLimits) requireWithin(modelLimits, operatorLimits(accountId));
         const account = accounts.update(accountId, {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Reply } from "../http/answer.ts";
-import { flag, modelLimits, needsOneOf, trimmedText } from "../http/fields.ts";
+import { changeOf, flag, modelLimits, trimmedText } from "../http/fields.ts";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
 import { type Asked, type Route, route } from "../http/route.ts";
 import type { Instances } from "../instances/instances.ts";
@@ -15,8 +15,6 @@ import type { Workspaces } from "./workspaces.ts";
 type AgentNames = Pick<z.infer<typeof AgentRecord>, "instanceId" | "agentId">;
 
 const name = trimmedText(1, 100);
-const CHANGEABLE = ["name", "slug", "displayName", "model", "files", "useDefaults", "tools", "heartbeat"] as const;
-const settings = () => ({ model, tools: policies.optional(), heartbeat: heartbeat.optional() });
 const NewAgentInput = z.lazy(() =>
   z.object({
     name,
@@ -24,21 +22,23 @@ const NewAgentInput = z.lazy(() =>
     displayName: name.nullish(),
     useDefaults: flag.nullish(),
     files: newFiles.nullish(),
-    ...settings(),
+    model,
+    tools: policies.optional(),
+    heartbeat: heartbeat.optional(),
   }),
 );
 const AgentChangeInput = z.lazy(() =>
-  z
-    .object({
-      name: name.optional(),
-      slug: slug.optional(),
-      displayName: name.optional(),
-      useDefaults: z.literal(true, { error: "true, to put back missing default files" }).optional(),
-      files: changedFiles.optional(),
-      modelLimits: modelLimits.optional(),
-      ...settings(),
-    })
-    .meta(needsOneOf(...CHANGEABLE)),
+  changeOf({
+    name: name.optional(),
+    slug: slug.optional(),
+    displayName: name.optional(),
+    model,
+    modelLimits: modelLimits.optional(),
+    files: changedFiles.optional(),
+    useDefaults: z.literal(true, { error: "true, to put back missing default files" }).optional(),
+    tools: policies.optional(),
+    heartbeat: heartbeat.optional(),
+  }),
 );
 
 const AGENTS = "/v1/instances/:instanceId/agents";
@@ -163,9 +163,6 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       commit: "shared",
       async handle({ find, body, commit }) {
         const change = given(await body());
-        if (Object.keys(change).length === 0) {
-          throw new AppError("invalid_request", `body: expected at least one of ${CHANGEABLE.join(", ")}`);
-        }
         await withFreshWorkspace(find(), find);
         return agents.update(find, change, (operate) => commit((found) => showWithTexts(operate(found))));
       },

@@ -5,14 +5,17 @@ import type { Features } from "./features.ts";
 const INTERVAL_MS = 60 * 60 * 1000;
 
 export interface Housekeeping {
-  /** Runs all tasks now, one by one. */
+  /** Runs all tasks, one by one; after those that are running, if there are any. */
   tidy(): Promise<void>;
   stop(): void;
 }
 
-/** Runs the tasks soon after the start and then hourly. A failure is logged and retried next time. */
+/**
+ * Runs the tasks soon after the start and then hourly, unless the ones before take that long: twice at once would only
+ * take more from the requests. A failure is logged and retried next time.
+ */
 export function startHousekeeping(tasks: Record<string, () => void | Promise<void>>, log: Log): Housekeeping {
-  const tidy = async () => {
+  const runAll = async () => {
     for (const [task, run] of Object.entries(tasks)) {
       try {
         await run();
@@ -21,9 +24,17 @@ export function startHousekeeping(tasks: Record<string, () => void | Promise<voi
       }
     }
   };
-  const timer = setInterval(() => void tidy(), INTERVAL_MS);
+  let last: Promise<void> = Promise.resolve();
+  let unfinished = 0;
+  const tidy = () => {
+    unfinished++;
+    last = last.then(runAll).finally(() => unfinished--);
+    return last;
+  };
+  const tidyIfIdle = () => unfinished === 0 && void tidy();
+  const timer = setInterval(tidyIfIdle, INTERVAL_MS);
   timer.unref();
-  const first = setTimeout(() => void tidy(), 10_000);
+  const first = setTimeout(tidyIfIdle, 10_000);
   first.unref();
   return {
     tidy,

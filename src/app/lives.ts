@@ -16,18 +16,16 @@ const BUDGET_WARNINGS_MS = 62 * DAY_MS;
 const shorter = (one: number | null, other: number | null): number | null =>
   one === null ? other : other === null ? one : Math.min(one, other);
 
+interface LivingParts extends Pick<Features, "idempotency" | "keys" | "revokedTokens" | "checkpoints"> {
+  conversations: Pick<Features["conversations"], "aging" | "events">;
+  paymentGateway: Pick<Features["paymentGateway"], "prune">;
+}
+
 /** Every kind of rows that comes to the end of its life by itself (docs/contract/operations.md, What is kept). */
 export function livesOf(
   { store, outbox, links, clock }: Foundation,
   { keepMessages, keepRuns, keepEvents, keepUsage, keepKeys, keepAudit }: Config,
-  {
-    idempotency,
-    conversations,
-    paymentGateway,
-    keys,
-    revokedTokens,
-    checkpoints,
-  }: Pick<Features, "idempotency" | "conversations" | "paymentGateway" | "keys" | "revokedTokens" | "checkpoints">,
+  { idempotency, conversations, paymentGateway, keys, revokedTokens, checkpoints }: LivingParts,
 ): Life[] {
   const { aging, events } = conversations;
   const usage = createUsageAging(store.sqlite);

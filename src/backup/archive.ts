@@ -27,7 +27,7 @@ export interface Summary<About> {
   sha256: string;
 }
 
-export const SUMMARY_FILE = "backup.json";
+const SUMMARY_FILE = "backup.json";
 const MAX_SUMMARY_BYTES = 64 * 1024;
 
 /** A file that is no backup, or a damaged one, or one that the passphrase does not open. */

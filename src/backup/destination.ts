@@ -34,7 +34,7 @@ const BACKUP = /\.tar\.zst(\.age)?$/;
 const S3_URL = /^s3:\/\/([^/]+)\/?(.*)$/;
 
 /** A setting or an argument that names an S3 bucket, with a prefix or a file: `s3://bucket/prefix`. */
-export const isS3Url = (place: string): boolean => S3_URL.test(place);
+const isS3Url = (place: string): boolean => S3_URL.test(place);
 
 /** `place` is a folder's path, or an S3 URL. The keys of S3 come from the environment, as for other tools. */
 export function openDestination(place: string): Destination {

@@ -3,7 +3,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 
 /** Where a running server keeps what it packs and unpacks, in the data folder. Nothing in it outlives its request. */
-export const SCRATCH = "bundles";
+const SCRATCH = "bundles";
 
 /** Removes what a process has left there that was killed: what is there now, and nothing that is put there later. */
 export async function clearScratch(dataDir: string): Promise<void> {

@@ -1,5 +1,5 @@
 /** What went wrong with an outgoing request. The names are label values of a metric: a fixed set. */
-export const EGRESS_FAULTS = [
+const EGRESS_FAULTS = [
   "url",
   "policy",
   "secret",

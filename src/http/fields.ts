@@ -97,7 +97,16 @@ export function parse<S extends z.ZodType>(schema: S, value: unknown): z.output<
   throw new AppError("invalid_request", message, field === "body" ? {} : { param: field });
 }
 
-/** For a body that needs at least one of these fields, as its schema in the API's description says it. */
-export const needsOneOf = (...names: [string, string, ...string[]]) => ({
-  anyOf: names.map((name) => ({ required: [name] })),
-});
+/** A body that changes what it gives, and has to give something. */
+export function changeOf<Fields extends z.ZodRawShape>(fields: Fields) {
+  const names = Object.keys(fields);
+  return (
+    z
+      .object(fields)
+      .refine((body) => Object.values(body).some((value) => value !== undefined), {
+        error: `at least one of ${names.join(", ")}`,
+      })
+      // For the API's description, which does not show what a function checks.
+      .meta({ anyOf: names.map((name) => ({ required: [name] })) })
+  );
+}

@@ -1,9 +1,8 @@
 import { z } from "zod";
 import { Reply } from "../http/answer.ts";
-import { modelLimits, needsOneOf, trimmedText } from "../http/fields.ts";
+import { changeOf, modelLimits, trimmedText } from "../http/fields.ts";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
 import { type Asked, type Route, route } from "../http/route.ts";
-import { AppError } from "../lib/app-error.ts";
 import { isoTime, isoTimeOrNull } from "../lib/clock.ts";
 import { currencyForm, idForm, moneyForm } from "../lib/forms.ts";
 import { CURRENCY, formatMoney, type Micros } from "../lib/money.ts";
@@ -128,17 +127,12 @@ export function instanceRoutes({ instances, pricePerHour, costOf, takePayment }:
       summary: "Rename an instance, or limit what its models may take",
       access: "write",
       bound: "record",
-      body: z
-        .object({ name: name.optional(), modelLimits: modelLimits.optional() })
-        .meta(needsOneOf("name", "modelLimits")),
+      body: changeOf({ name: name.optional(), modelLimits: modelLimits.optional() }),
       example: { name: "at home", modelLimits: { tokensPerDay: 500_000 } },
       answer: InstanceRecord,
       find: own,
       commit: "shared",
       write({ found, body: { name, modelLimits } }) {
-        if (name === undefined && modelLimits === undefined) {
-          throw new AppError("invalid_request", "body: expected at least one of name, modelLimits");
-        }
         const limits =
           modelLimits === undefined ? {} : { modelLimits: withModelLimits(found.modelLimits, modelLimits) };
         return show(instances.change(found, { ...(name !== undefined && { name }), ...limits }));

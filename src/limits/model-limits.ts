@@ -14,7 +14,7 @@ export interface ModelLimits {
   costPerMonth: number | null;
 }
 
-export const NO_MODEL_LIMITS: ModelLimits = {
+const NO_MODEL_LIMITS: ModelLimits = {
   tokensPerDay: null,
   tokensPerMonth: null,
   costPerDay: null,

@@ -78,7 +78,7 @@ export function createMemoryQueue(db: Db): MemoryQueue {
   const insert = prepared(db, () =>
     db
       .insert(memoryQueue)
-      .values({ accountId: p("accountId"), kind: p("kind") as never, agentId: p("agentId"), source: p("source") })
+      .values({ accountId: p("accountId"), kind: p("kind"), agentId: p("agentId"), source: p("source") })
       .onConflictDoUpdate({
         target: [accountId, kind, agentId, source],
         set: { changes: sql`${memoryQueue.changes} + 1` },

@@ -9,7 +9,7 @@ import { tokensOf, tokensOfTools, tokensOfTurn } from "../runtime/tokens.ts";
 import { type PrepareParts, preparePrompt } from "./runs/prepare.ts";
 import type { Conversation } from "./schema.ts";
 
-export const PIECE_KINDS = ["file", "skills", "memory", "summary", "message", "tool"] as const;
+const PIECE_KINDS = ["file", "skills", "memory", "summary", "message", "tool"] as const;
 
 export const ContextRecord = record("AgentContext", () =>
   z.object({

@@ -1,6 +1,7 @@
-import { and, asc, desc, eq, getTableColumns, gt, lt, max, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gt, lt, max, sql } from "drizzle-orm";
 import type { OutputForm } from "../models/engine.ts";
 import { tokensOf } from "../runtime/tokens.ts";
+import { placeholdersOf, placeholdersOfRow } from "../storage/columns.ts";
 import { prepared } from "../storage/prepared.ts";
 import type { Db } from "../storage/store.ts";
 import { conversations, type Message, messages, type Run, type RunStatus, runOutputs, runs } from "./schema.ts";
@@ -12,8 +13,8 @@ export function messageQueries(db: Db) {
   /** Without those from before the instance's last stop: they are being cancelled, though not all in one commit. */
   const waitingOfAgent = sql`${unfinishedOfAgent} AND ${runs.stops} = (SELECT stops FROM instances
     WHERE instance_id = (SELECT instance_id FROM agents WHERE agent_id = ${p("agentId")}))`;
-  const insertMessage = prepared(db, () => db.insert(messages).values(placeholdersOf(columnsOf(messages)) as never));
-  const insertRun = prepared(db, () => db.insert(runs).values(placeholdersOf(columnsOf(runs)) as never));
+  const insertMessage = prepared(db, () => db.insert(messages).values(placeholdersOfRow(messages)));
+  const insertRun = prepared(db, () => db.insert(runs).values(placeholdersOfRow(runs)));
   const runById = prepared(db, () =>
     db
       .select()
@@ -77,19 +78,19 @@ export function messageQueries(db: Db) {
   const startRun = prepared(db, () =>
     db
       .update(runs)
-      .set({ status: "running", ...placeholdersOf(STARTING) } as never)
+      .set({ status: "running", ...placeholdersOf(STARTING) })
       .where(eq(runs.runId, p("runId"))),
   );
   const setProgress = prepared(db, () =>
     db
       .update(runs)
-      .set(placeholdersOf(PROGRESS) as never)
+      .set(placeholdersOf(PROGRESS))
       .where(eq(runs.runId, p("runId"))),
   );
   const endRun = prepared(db, () =>
     db
       .update(runs)
-      .set(placeholdersOf(ENDING) as never)
+      .set(placeholdersOf(ENDING))
       .where(eq(runs.runId, p("runId"))),
   );
   /** Messages up to here were cleared: they are hidden until housekeeping deletes their rows. */
@@ -277,10 +278,4 @@ const UNFINISHED = sql.raw("(status = 'queued' OR status = 'running' OR status =
 /** In UTF-8. Most messages are shorter, and reading many of them in vain is cheap. */
 const SHORT_TEXT_BYTES = 2048;
 
-const columnsOf = (table: typeof messages | typeof runs): string[] => Object.keys(getTableColumns(table));
-
 const inBothOrders = <T>(make: (order: Order) => T): Record<Order, T> => ({ asc: make("asc"), desc: make("desc") });
-
-/** A placeholder for each column, so that the statement is prepared once. */
-const placeholdersOf = (names: readonly string[]) =>
-  Object.fromEntries(names.map((name) => [name, sql.placeholder(name)]));

@@ -1,5 +1,6 @@
 import { and, desc, eq, sql } from "drizzle-orm";
 import type { Summary } from "../runtime/protocol.ts";
+import { placeholdersOf, placeholdersOfRow } from "../storage/columns.ts";
 import { prepared } from "../storage/prepared.ts";
 import type { Db } from "../storage/store.ts";
 import { conversations, type StoredSummary, summaries } from "./schema.ts";
@@ -14,19 +15,7 @@ export function createSummaries(db: Db) {
   const p = sql.placeholder;
   const ofConversation = eq(summaries.conversationId, p("conversationId"));
   const all = prepared(db, () => db.select().from(summaries).where(ofConversation).orderBy(desc(summaries.toSeq)));
-  const insert = prepared(db, () =>
-    db.insert(summaries).values({
-      conversationId: p("conversationId"),
-      toSeq: p("toSeq"),
-      fromSeq: p("fromSeq"),
-      agentId: p("agentId"),
-      text: p("text"),
-      items: p("items"),
-      messages: p("messages"),
-      tainted: p("tainted"),
-      createdAt: p("createdAt"),
-    }),
-  );
+  const insert = prepared(db, () => db.insert(summaries).values(placeholdersOfRow(summaries)));
   const remove = prepared(db, () => db.delete(summaries).where(ofConversation));
   const removeOne = prepared(db, () =>
     db.delete(summaries).where(and(ofConversation, eq(summaries.toSeq, p("toSeq")))),
@@ -34,7 +23,7 @@ export function createSummaries(db: Db) {
   const setFailures = prepared(db, () =>
     db
       .update(conversations)
-      .set({ compactionFailures: p("failures") as never, compactionFailedAt: p("messageCount") as never })
+      .set(placeholdersOf(["compactionFailures", "compactionFailedAt"]))
       .where(eq(conversations.conversationId, p("conversationId"))),
   );
   const nth = prepared(db, () =>
@@ -63,8 +52,8 @@ export function createSummaries(db: Db) {
     /** Nothing stands for the conversation's messages any more: they are no longer to be seen. */
     forget: (conversationId: string) => void remove.run({ conversationId }),
     /** Notes that summarising has failed so often in a row, when the conversation had this many messages. */
-    setFailures: (conversationId: string, failures: number, messageCount: number) =>
-      void setFailures.run({ conversationId, failures, messageCount }),
+    setFailures: (conversationId: string, compactionFailures: number, compactionFailedAt: number) =>
+      void setFailures.run({ conversationId, compactionFailures, compactionFailedAt }),
     /**
      * Gives a copy of a conversation the latest summary that stands only for what was copied of it: its messages up to
      * `lastSeq`. Call it in a transaction.

@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { AppError } from "../lib/app-error.ts";
 import type { Asked } from "../messages/runs/unkept-runs.ts";
 import type { OutputForm } from "../models/engine.ts";
 import type { AnswerLimits } from "../runtime/protocol.ts";
@@ -180,8 +179,3 @@ const textOf = (content: string | readonly { type: string; text?: string }[]): s
         .map(({ text = "" }) => text)
         .join("\n")
         .trim();
-
-/** Throws `invalid_request` about this field. */
-export function refuseField(param: string, what: string): never {
-  throw new AppError("invalid_request", `${param}: ${what}`, { param });
-}

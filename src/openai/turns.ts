@@ -55,7 +55,7 @@ export function toTurns(
   return { turns: turns.map(outlineOf), isTainted: turns.some(({ role }) => role === "assistant"), plain: turns };
 }
 
-export const outlineOf = (turn: Turn): Asked["turns"][number] => ({
+const outlineOf = (turn: Turn): Asked["turns"][number] => ({
   role: turn.role,
   tokens: tokensOfTurn(turn),
   read: () => turn,

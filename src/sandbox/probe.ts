@@ -48,7 +48,7 @@ export function startLocked(
 }
 
 /** The role that locks itself and becomes the other one, see main.ts. */
-export const ENTRY_ROLE = "sandbox-enter";
+const ENTRY_ROLE = "sandbox-enter";
 
 function inBubblewrap({ command: [executable = ""], readable }: Program, command: string[]): string[] {
   const bwrap = Bun.which("bwrap") ?? "bwrap";

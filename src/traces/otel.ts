@@ -36,7 +36,7 @@ import type {
  * The conventions that names and values of attributes follow (docs/contract/operations.md, Traces): the last release that
  * has those of `gen_ai` and of HTTP in one schema.
  */
-export const SCHEMA_URL = "https://opentelemetry.io/schemas/1.41.0";
+const SCHEMA_URL = "https://opentelemetry.io/schemas/1.41.0";
 
 export interface TraceOptions extends SendingOptions {
   serviceName: string;

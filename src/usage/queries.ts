@@ -1,4 +1,5 @@
 import { and, asc, between, eq, gt, gte, lt, sql } from "drizzle-orm";
+import { placeholdersOf } from "../storage/columns.ts";
 import { prepared } from "../storage/prepared.ts";
 import type { Db } from "../storage/store.ts";
 import {
@@ -31,11 +32,11 @@ export type UsageQueries = ReturnType<typeof usageQueries>;
 /** The prepared queries of model usage. */
 export function usageQueries(db: Db) {
   const p = sql.placeholder;
-  const insertCall = prepared(db, () => db.insert(modelCalls).values(placeholders(CALL) as never));
+  const insertCall = prepared(db, () => db.insert(modelCalls).values(placeholdersOf(CALL)));
   const insertReservation = prepared(db, () =>
     db
       .insert(modelReservations)
-      .values(placeholders(RESERVATION) as never)
+      .values(placeholdersOf(RESERVATION))
       .returning({ reservationId: modelReservations.reservationId }),
   );
   const deleteReservation = prepared(db, () =>
@@ -45,12 +46,12 @@ export function usageQueries(db: Db) {
   const notTotalled = prepared(db, () =>
     db.select().from(modelCalls).where(gt(modelCalls.callSeq, mark)).orderBy(asc(modelCalls.callSeq)).limit(p("limit")),
   );
-  const setMark = prepared(db, () => db.update(modelUsageMark).set({ callSeq: p("callSeq") as never }));
+  const setMark = prepared(db, () => db.update(modelUsageMark).set(placeholdersOf(["callSeq"])));
   const plus = (name: string) => sql.raw(`${name} + excluded.${name}`);
   const addTotals = prepared(db, () =>
     db
       .insert(modelUsage)
-      .values(placeholders([...KEY, ...TOTALS]) as never)
+      .values(placeholdersOf([...KEY, ...TOTALS]))
       .onConflictDoUpdate({
         target: KEY.map((name) => modelUsage[name]),
         set: {
@@ -196,10 +197,6 @@ export type Totals = Pick<DayTotals, (typeof TOTALS)[number]>;
 
 const TOTALS = ["runs", "modelCalls", "promptTokens", "cachedTokens", "completionTokens", "cost"] as const;
 const KEY = ["accountId", "kind", "name", "day"] as const;
-const WHOSE = ["accountId", "instanceId", "agentId", "runId", "model", "purpose", "ofHost"];
-const RESERVATION = [...WHOSE, "promptTokens", "completionTokens", "cost", "createdAt"];
-const CALL = [...RESERVATION, "outcome", "runs", "cachedTokens", "estimated"];
-
-/** A placeholder for each column, so that the statement is prepared once. */
-const placeholders = (names: readonly string[]) =>
-  Object.fromEntries(names.map((name) => [name, sql.placeholder(name)]));
+const WHOSE = ["accountId", "instanceId", "agentId", "runId", "model", "purpose", "ofHost"] as const;
+const RESERVATION = [...WHOSE, "promptTokens", "completionTokens", "cost", "createdAt"] as const;
+const CALL = [...RESERVATION, "outcome", "runs", "cachedTokens", "estimated"] as const;

@@ -42,6 +42,14 @@ const onDisk = (slug = "ada") =>
 const defaults = Object.fromEntries(readDefaultFiles());
 const KIB = 1024;
 
+test("a change that changes nothing is refused, with all that may be changed", async () => {
+  const { status, body } = await owner.ask("PATCH", await made(), {});
+  expect([status, body.error.message]).toEqual([
+    400,
+    "body: expected at least one of name, slug, displayName, model, modelLimits, files, useDefaults, tools, heartbeat",
+  ]);
+});
+
 describe("POST …/agents", () => {
   test("creates an agent with the default persona: 201 with the whole record, the files on disk", async () => {
     const { status, body } = await create({ name: " Ada Lovelace " });

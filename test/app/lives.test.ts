@@ -39,13 +39,13 @@ function lives(environment: Record<string, string> = {}): Life[] {
   const { config } = loadConfig(environment);
   return livesOf(foundation, config, {
     idempotency: createIdempotency(store, clock, randomBytes(32)),
-    conversations: { aging: createAging(store, () => {}), events: createEventLog(store, clock, () => {}) } as never,
+    conversations: { aging: createAging(store, () => {}), events: createEventLog(store, clock, () => {}) },
     paymentGateway: {
       prune: (most: number) =>
         [invoices.prune(clock.now(), most) === most, claims.prune(most), authorizations.prune(clock.now(), most)].some(
           Boolean,
         ),
-    } as never,
+    },
     keys: createKeys(store, clock, audit, config.keepKeys),
     revokedTokens: createRevokedTokens(store, clock),
     checkpoints: createCheckpoints({ store, clock, log, dataDir, key: generateKeyPairSync("ed25519").privateKey }),

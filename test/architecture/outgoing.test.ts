@@ -25,7 +25,7 @@ const bare = (text: string): string =>
     .replaceAll(/\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/.*$/gm, "")
     .replaceAll(/"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'/g, '""');
 
-export const callsOut = (path: string, text: string): boolean =>
+const callsOut = (path: string, text: string): boolean =>
   CALLS.test(bare(text)) ||
   importsOf(path, text.replaceAll(ABOUT_ADDRESSES, "")).some(
     ({ to, runs }) => runs && (MODULES.has(to) || CLIENT.test(to)),

@@ -119,7 +119,7 @@ async function expectEqualAfterRestore(dataDir: string, folder: string): Promise
   expect(await backup(["restore", file, "--data", restored])).toMatchObject({ code: 0 });
   const [here, there] = [rowsIn(dataDir), rowsIn(restored)];
   // Each ends with a note of its own: that a backup was made, that it was restored.
-  expect(there["audit"]?.slice(0, -1)).toEqual(here["audit"]?.slice(0, -1));
+  expect(there.audit?.slice(0, -1)).toEqual(here.audit?.slice(0, -1));
   expect({ ...there, audit: [] }).toEqual({ ...here, audit: [] });
   expect(filesIn(restored)).toEqual(filesIn(dataDir));
 }

@@ -19,7 +19,7 @@ beforeAll(async () => {
   person = await server.signUp();
   const { body: instance } = await person.ask("POST", "/v1/instances", { name: "home" });
   const { body: agent } = await person.ask("POST", `/v1/instances/${instance.instanceId}/agents`, { name: "Ada" });
-  hash = `#${instance.instanceId}/${agent.agentId}/tools`;
+  hash = `#${instance.instanceId}/${agent.agentId}/copy`;
 });
 afterAll(async () => {
   await server.stop();
@@ -34,7 +34,7 @@ const withAgent = (use: (page: Page) => Promise<void>) =>
       await page.evaluate((to) => {
         location.hash = to;
       }, hash);
-      await page.getByRole("heading", { name: "A copy" }).waitFor();
+      await page.getByRole("heading", { name: "Copy" }).waitFor();
       await use(page);
     },
   );

@@ -109,6 +109,52 @@ browserTest("a URL of something that does not exist says so, and the list is sti
   });
 });
 
+browserTest("going back shows the agent that was shown, also where the URL named none at first", async () => {
+  await make("home", "Ada", "Bea");
+  await withPage(async (page) => {
+    const shown = (name: string) => page.locator("#agent-name", { hasText: name }).waitFor();
+    await shown("Ada");
+    await row(page, "home").getByText("Bea").click();
+    await shown("Bea");
+    await page.goBack();
+    await shown("Ada");
+    await page.goForward();
+    await shown("Bea");
+    await page.click("#to-chat");
+    await row(page, "home").getByText("Ada").click();
+    await shown("Ada");
+    await page.goBack();
+    await shown("Bea");
+  });
+});
+
+browserTest("the agent chosen last is shown, whichever the server tells of first", async () => {
+  const home = await make("home", "Ada", "Bea");
+  const { data } = (await person.ask("GET", `/v1/instances/${home}/agents`)).body;
+  const bea = data.find((agent: { displayName: string }) => agent.displayName === "Bea").agentId;
+  await withPage(async (page) => {
+    await page.locator("#agent-name", { hasText: "Ada" }).waitFor();
+    const asked = Promise.withResolvers<void>();
+    const answer = Promise.withResolvers<void>();
+    await page.route(`**/agents/${bea}`, async (route) => {
+      asked.resolve();
+      await answer.promise;
+      await route.continue();
+    });
+    await row(page, "home").getByText("Bea").click();
+    await asked.promise;
+    await page.goBack();
+    await page.locator("#agent-name", { hasText: "Ada" }).waitFor();
+    const answered = page.waitForResponse(`**/agents/${bea}`);
+    answer.resolve();
+    await (await answered).finished();
+    // The page has dealt with it once it has asked for something else and been answered.
+    await Promise.all([page.waitForResponse("**/v1/instances?*"), lookAgain(page)]);
+    expect(await page.locator("#agent-name").textContent()).toBe("Ada");
+    expect(new URL(page.url()).hash).not.toContain(bea);
+  });
+});
+
 browserTest("an unsent message to one agent is kept while talking to another", async () => {
   await make("home", "Ada", "Bea");
   await withPage(async (page) => {

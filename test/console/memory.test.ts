@@ -16,7 +16,7 @@ beforeAll(async () => {
   const agents = `/v1/instances/${instance.instanceId}/agents`;
   const { body: agent } = await person.ask("POST", agents, { name: "Ada" });
   await person.ask("PUT", `${agents}/${agent.agentId}/files/notes.md`, "Maren drinks <b>Earl Grey</b>.\n");
-  hash = `#${instance.instanceId}/${agent.agentId}/tools`;
+  hash = `#${instance.instanceId}/${agent.agentId}/memory`;
 });
 afterAll(() => server.stop());
 

@@ -29,7 +29,7 @@ beforeEach(async () => {
   const agents = `/v1/instances/${instance.instanceId}/agents`;
   const { body: agent } = await person.ask("POST", agents, { name: "Ada" });
   agentPath = `${agents}/${agent.agentId}`;
-  hash = `#${instance.instanceId}/${agent.agentId}/tools`;
+  hash = `#${instance.instanceId}/${agent.agentId}/schedules`;
 });
 
 const listed = async () => (await person.ask("GET", `${agentPath}/schedules`)).body.data;

@@ -24,7 +24,7 @@ beforeEach(async () => {
   const { body: instance } = await person.ask("POST", "/v1/instances", { name: "home" });
   const { body: agent } = await person.ask("POST", `/v1/instances/${instance.instanceId}/agents`, { name: "Ada" });
   skillsPath = `/v1/instances/${instance.instanceId}/skills`;
-  hash = `#${instance.instanceId}/${agent.agentId}/tools`;
+  hash = `#${instance.instanceId}/${agent.agentId}/skills`;
   folder = mkdtempSync(join(tmpdir(), "roost-skill-"));
   return () => rmSync(folder, { recursive: true });
 });

@@ -116,7 +116,7 @@ browserTest("an agent whose model calls no tools says so, and an agent that is g
     await person.ask("DELETE", agentPath);
     await page.goto("about:blank");
     await page.goto(`${server.url}/${hash}`);
-    const alert = page.locator("#skills > [role=alert]");
+    const alert = page.locator("#view-agent > [role=alert]");
     await alert.waitFor();
     expect(await alert.textContent()).toBe(
       "agent not foundIt may have been removed meanwhile. Reload the page to see what there is.",
@@ -126,6 +126,7 @@ browserTest("an agent whose model calls no tools says so, and an agent that is g
 
 browserTest("the context shows each part of the next prompt, with its tokens and its text", async () => {
   await withTools(async (page) => {
+    await page.locator("#agent-parts").getByText("Context").click();
     const parts = page.locator("#context-list > li");
     await parts.first().waitFor();
     const { body } = await person.ask("GET", `${agentPath}/context`);

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect } from "bun:test";
 import { type Conversation, startConversation } from "../messages/conversation.ts";
 import { faultsOf } from "../support/axe.ts";
 import { browserTest } from "../support/browser.ts";
-import { openAs, SIZES, tooWide, withConsole } from "./with-console.ts";
+import { lookAgain, openAs, SIZES, tooWide, withConsole } from "./with-console.ts";
 
 let it: Conversation;
 beforeAll(async () => {
@@ -69,6 +69,36 @@ browserTest("what models took is shown by day and by agent, and the account's li
             await page.screenshot({ path: `${folder}/usage-${size.width}-${colorScheme}.png`, fullPage: true });
         }
       }
+    },
+  );
+});
+
+browserTest("whatever was asked for last is shown, also if an earlier answer comes later", async () => {
+  await it.send("hi");
+  await withConsole(
+    () => it.server.url,
+    async (page) => {
+      await openAs(page, it.server.url, it.person.token);
+      await page.locator("#to-usage").click();
+      const names = page.locator("#usage-table tbody th");
+      await names.filter({ hasText: "Ada" }).waitFor();
+      const asked = Promise.withResolvers<void>();
+      const answer = Promise.withResolvers<void>();
+      await page.route("**/v1/usage?by=model*", async (route) => {
+        asked.resolve();
+        await answer.promise;
+        await route.continue();
+      });
+      await page.locator("#usage-by").selectOption("model");
+      await asked.promise;
+      await page.locator("#usage-by").selectOption("instance");
+      await names.filter({ hasText: "test" }).waitFor();
+      const late = page.waitForResponse("**/v1/usage?by=model*");
+      answer.resolve();
+      await (await late).finished();
+      // The page has dealt with it once it has asked for something else and been answered.
+      await Promise.all([page.waitForResponse("**/v1/instances?*"), lookAgain(page)]);
+      expect(await names.allTextContents()).toEqual(["test"]);
     },
   );
 });

@@ -13,7 +13,7 @@ interface KeyFile {
   tokenKeys: { kid: string; secret: string }[];
 }
 
-export const readTokenKeys = (dataDir: string): KeyFile["tokenKeys"] =>
+const readTokenKeys = (dataDir: string): KeyFile["tokenKeys"] =>
   (JSON.parse(readFileSync(join(dataDir, "host-keys.json"), "utf8")) as KeyFile).tokenKeys;
 
 const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");

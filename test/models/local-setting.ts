@@ -7,7 +7,7 @@ import type { ModelEvent, ModelRequest } from "../../src/models/engine.ts";
 import { createLocalEngine, type LocalEngineOptions } from "../../src/models/local.ts";
 import { LOCAL_MODEL } from "../../src/models/local-models.ts";
 
-export const processFile = join(import.meta.dir, "model-process.ts");
+const processFile = join(import.meta.dir, "model-process.ts");
 export const processCommand = [process.execPath, "--no-env-file", processFile];
 export const never = new AbortController().signal;
 

@@ -51,6 +51,23 @@ function* nodesOf(node: unknown, at: string[] = []): Generator<{ node: Record<st
   for (const [key, value] of Object.entries(node)) yield* nodesOf(value, [...at, key]);
 }
 
+test("a body that has to give one of its fields may give any of them", () => {
+  const changes = operations.flatMap(({ path, method, operation }) => {
+    const schema = operation.requestBody?.content["application/json"]?.schema as Change | undefined;
+    return schema?.properties && schema.anyOf?.[0]?.required ? [{ at: `${method} ${path}`, schema }] : [];
+  });
+  expect(changes.map(({ at }) => at)).toContain("patch /v1/instances/{instanceId}/agents/{agentId}");
+  for (const { at, schema } of changes) {
+    const [some, all] = [schema.anyOf?.flatMap(({ required }) => required), Object.keys(schema.properties)];
+    expect([at, some]).toEqual([at, all]);
+  }
+});
+
+interface Change {
+  properties: object;
+  anyOf?: { required?: string[] }[];
+}
+
 test("the document contains every route once, and nothing else", () => {
   expect(document).toEqual(JSON.parse(JSON.stringify(openApiDocument(routes, VERSION))));
   expect(operations.map(({ path, method }) => `${method} ${path}`).sort()).toEqual(

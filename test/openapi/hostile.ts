@@ -72,7 +72,7 @@ const VALUES = [
 export const hostileText = (random: Random): string => random.pick(TEXTS);
 
 /** An unexpected JSON value, as JSON text. */
-export const hostileValue = (random: Random): string =>
+const hostileValue = (random: Random): string =>
   random.chance(0.5) ? random.pick(VALUES) : JSON.stringify(hostileText(random));
 
 const MIB = 1024 * 1024;

@@ -4265,9 +4265,8 @@ export interface operations {
                     slug?: string;
                     /** @example Ada */
                     displayName?: string;
-                    /** @constant */
-                    useDefaults?: true;
-                    files?: Record<string, never>;
+                    /** @description Of several, the first that can be reached answers; null for the host's default */
+                    model?: (string | string[]) | null;
                     /** @description The most that models may take in a day or month (UTC): tokens, and amounts in USD */
                     modelLimits?: {
                         tokensPerDay?: number | null;
@@ -4275,8 +4274,9 @@ export interface operations {
                         costPerDay?: ((string | null) | null) | string | null;
                         costPerMonth?: ((string | null) | null) | string | null;
                     } | null;
-                    /** @description Of several, the first that can be reached answers; null for the host's default */
-                    model?: (string | string[]) | null;
+                    files?: Record<string, never>;
+                    /** @constant */
+                    useDefaults?: true;
                     /** @description The owner's word on tools by name; null takes it back */
                     tools?: {
                         [key: string]: "deny" | "ask" | "allow" | "always" | null;
@@ -4297,7 +4297,7 @@ export interface operations {
                             to: string;
                         } | null;
                     } | null;
-                } | unknown | unknown | unknown | unknown | unknown | unknown | unknown | unknown;
+                } | unknown | unknown | unknown | unknown | unknown | unknown | unknown | unknown | unknown;
             };
         };
         responses: {

@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { everyInWords } from "../../lib/every-in-words.ts";
 import type { Policy } from "../../tools/tool.ts";
 import { Failure, UsageError } from "../failure.ts";
 import { colours, printFields, printJson, printTable, say, shortTime } from "../output.ts";
@@ -6,7 +7,6 @@ import type { Records } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 import { AGENT, AGENTS, type AgentRecord, findAgent, findInstance } from "./find.ts";
 import { confirm } from "./prompt.ts";
-import { inWords } from "./recurring.ts";
 
 interface Options extends ServerOptions {
   json?: true;
@@ -53,9 +53,10 @@ export async function listAgents(instance: string, options: Options): Promise<vo
 const modelsOf = (model: string | readonly string[] | null): string =>
   model === null ? "default" : [model].flat().join(", ");
 
-/** As `modelsOf` shows them. */
+/** As `modelsOf` shows them; undefined where nothing was said. */
 function readModels(given: string | undefined): string | string[] | null | undefined {
-  if (given === undefined || given === "default") return given && null;
+  if (given === undefined) return undefined;
+  if (given === "default") return null;
   const models = given.split(",").map((model) => model.trim());
   return models.length === 1 ? given : models;
 }
@@ -97,7 +98,7 @@ const policiesOf = ({ tools }: AgentRecord): string =>
     .join(" ") || "default";
 
 const beatOf = ({ everySeconds, timeZone, activeHours }: NonNullable<AgentRecord["heartbeat"]>): string =>
-  inWords(everySeconds) + (activeHours === null ? "" : `, ${activeHours.from} to ${activeHours.to} ${timeZone}`);
+  everyInWords(everySeconds) + (activeHours === null ? "" : `, ${activeHours.from} to ${activeHours.to} ${timeZone}`);
 
 /** `roost agent create INSTANCE NAME` */
 export async function createAgent(

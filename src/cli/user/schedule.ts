@@ -1,10 +1,10 @@
+import { everyInWords } from "../../lib/every-in-words.ts";
 import { Failure } from "../failure.ts";
 import { printFields, printJson, printTable, say, shortTime } from "../output.ts";
 import type { Client, Records } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 import { AGENT, findAgent, idsOf } from "./find.ts";
 import { confirm } from "./prompt.ts";
-import { inWords } from "./recurring.ts";
 
 const SCHEDULES = `${AGENT}/schedules` as const;
 const SCHEDULE = `${SCHEDULES}/{scheduleId}` as const;
@@ -54,7 +54,7 @@ export async function listSchedules(instance: string, agent: string, options: Op
 }
 
 const timesOf = ({ cron, everySeconds, timeZone }: ScheduleRecord): string =>
-  cron === null ? inWords(everySeconds ?? 0) : `${cron} ${timeZone}`;
+  cron === null ? everyInWords(everySeconds ?? 0) : `${cron} ${timeZone}`;
 
 const hoursOf = ({ activeHours, timeZone }: ScheduleRecord): string =>
   activeHours ? `${activeHours.from} to ${activeHours.to} ${timeZone}` : "all";

@@ -1,6 +1,6 @@
 import { showContext } from "./context.ts";
 import { openCopies } from "./copies.ts";
-import { part, reportErrors } from "./dom.ts";
+import { nameOf, part, reportErrors } from "./dom.ts";
 import { hashOf } from "./hash.ts";
 import type { Choice } from "./instances.ts";
 import { openMemory } from "./memory.ts";
@@ -8,46 +8,79 @@ import { type Facts, hasTools } from "./model.ts";
 import { openSchedules } from "./schedules.ts";
 import { openSkills } from "./skills.ts";
 import { openTools } from "./tools.ts";
+import { AGENT_PARTS, type AgentPart } from "./views.ts";
 
-/** The page with what an agent can do: the skills of its instance, and its tools. */
+/** The page about an agent. It shows one part at a time; the parts' links are made for the agent that is open. */
 export interface AgentPage {
-  /** Loads it for this agent; shows errors in the part that they are about. */
-  show(choice: Choice | null): Promise<void>;
+  /** Opens it for this agent: what its parts show is read anew. */
+  open(choice: Choice): void;
+  /** Shows a part, which is read when it is shown first; errors are shown in it. */
+  show(part: AgentPart): Promise<void>;
 }
 
 /** `imported` is called when another agent was added. */
 export function createAgentPage(facts: Facts, imported: () => Promise<void>): AgentPage {
-  const showSkills = openSkills();
-  const showTools = openTools();
-  const showSchedules = openSchedules();
-  const showCopies = openCopies(imported);
-  const showMemory = openMemory();
-  let shown = 0;
+  const [showSkills, showTools, showSchedules] = [openSkills(), openTools(), openSchedules()];
+  const [showMemory, showCopies] = [openMemory(), openCopies(imported)];
+  let opened: Choice | null = null;
+  const read = new Set<AgentPart>();
+
+  async function load(wanted: AgentPart, choice: Choice): Promise<void> {
+    const { instance, agent } = choice;
+    if (!agent) return;
+    const { instanceId } = instance;
+    const ids = { instanceId, agentId: agent.agentId };
+    const isStillWanted = () => choice === opened;
+    switch (wanted) {
+      case "skills":
+        part("skills-of", HTMLElement).textContent = instance.name;
+        return showSkills(instance);
+      case "tools":
+        return showTools(ids, isStillWanted);
+      case "context":
+        return showContext(ids, isStillWanted);
+      case "memory":
+        return showMemory(ids);
+      case "schedules":
+        return showSchedules(instanceId, agent);
+      case "copy":
+        return showCopies(instanceId, agent);
+    }
+  }
+
   return {
-    async show(choice) {
-      const agent = choice?.agent;
-      if (!choice || !agent) return;
-      const { instanceId, name } = choice.instance;
-      const mine = ++shown;
-      const isStillWanted = () => mine === shown;
-      part("to-conversation", HTMLAnchorElement).href = hashOf(instanceId, agent.agentId);
-      part("agent-without-tools", HTMLElement).hidden = hasTools(facts, agent);
-      part("skills-of", HTMLElement).textContent = name;
-      showCopies(instanceId, agent);
-      showMemory({ instanceId, agentId: agent.agentId });
-      part("memory-of", HTMLElement).textContent = agent.displayName;
-      part("tools-of", HTMLElement).textContent = agent.displayName;
-      part("context-of", HTMLElement).textContent = agent.displayName;
-      await Promise.all([
-        reportErrors(part("skills", HTMLElement), () => showSkills(choice.instance)),
-        reportErrors(part("tools", HTMLElement), () =>
-          showTools({ instanceId, agentId: agent.agentId }, isStillWanted),
-        ),
-        reportErrors(part("context", HTMLElement), () =>
-          showContext({ instanceId, agentId: agent.agentId }, isStillWanted),
-        ),
-        reportErrors(part("schedules", HTMLElement), () => showSchedules(instanceId, agent)),
-      ]);
+    open(choice) {
+      const { instance, agent } = choice;
+      if (!agent) return;
+      opened = choice;
+      read.clear();
+      const path = [instance.instanceId, agent.agentId];
+      part("agent-title", HTMLElement).replaceChildren(nameOf(agent.displayName));
+      part("to-conversation", HTMLAnchorElement).href = hashOf(...path);
+      for (const name of AGENT_PARTS) linkTo(name).href = hashOf(...path, name);
+      for (const id of ["tools-of", "context-of", "memory-of"]) part(id, HTMLElement).textContent = agent.displayName;
+    },
+    async show(wanted) {
+      for (const name of AGENT_PARTS) {
+        part(name, HTMLElement).hidden = name !== wanted;
+        if (name === wanted) linkTo(name).setAttribute("aria-current", "page");
+        else linkTo(name).removeAttribute("aria-current");
+      }
+      const choice = opened;
+      if (!choice?.agent) return;
+      const isAboutTools = wanted === "skills" || wanted === "tools";
+      part("agent-without-tools", HTMLElement).hidden = !isAboutTools || hasTools(facts, choice.agent);
+      if (read.has(wanted)) return;
+      await reportErrors(part(wanted, HTMLElement), async () => {
+        await load(wanted, choice);
+        if (choice === opened) read.add(wanted);
+      });
     },
   };
+}
+
+function linkTo(wanted: AgentPart): HTMLAnchorElement {
+  const link = document.querySelector(`#agent-parts [data-part=${wanted}]`);
+  if (!(link instanceof HTMLAnchorElement)) throw new Error(`the page has no link to ${wanted}`);
+  return link;
 }

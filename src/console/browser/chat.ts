@@ -6,6 +6,7 @@ import { describeAnswers, type Facts, hasTools } from "./model.ts";
 import { exact, isLess } from "./money.ts";
 import { type Account, AGENT, type Agent, INSTANCE, type Instance } from "./records.ts";
 import { openTalk, type Talk } from "./talk.ts";
+import { AGENT_PARTS } from "./views.ts";
 
 const intro = part("intro", HTMLElement);
 const start = part("wake-agent", HTMLButtonElement);
@@ -92,7 +93,7 @@ export function createChat(parts: ChatParts): Chat {
     ideas.hidden = true;
     earlier.hidden = true;
     cancel.hidden = true;
-    part("to-agent", HTMLAnchorElement).href = `${hashOf(next.instance.instanceId, agent.agentId)}/tools`;
+    part("to-agent", HTMLAnchorElement).href = hashOf(next.instance.instanceId, agent.agentId, AGENT_PARTS[0]);
     let isLoaded = false;
     talk = openTalk({
       agent: { instanceId: next.instance.instanceId, agentId: agent.agentId },

@@ -49,7 +49,7 @@ function rowOf({ name, tokens, pieces }: Row, most: number): HTMLLIElement {
   Object.assign(bar, { max: most, value: tokens });
   bar.setAttribute("aria-label", `Tokens of ${name}`);
   const count = pieces.length > 1 ? ` (${pieces.length})` : "";
-  const title = make("summary", "", `${name}${count} `, bar, make("small", "soft", ` ${tokens} tokens`));
+  const title = make("summary", "", make("span", "", name + count), bar, make("small", "soft", `${tokens} tokens`));
   const fold = make("details", "context-piece", title);
   // Only once somebody looks: there may be hundreds.
   const fill = () => fold.append(...pieces.map(({ text }) => make("pre", "", text)));

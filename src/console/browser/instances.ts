@@ -23,11 +23,12 @@ export interface Choice {
 export interface Instances {
   /** Shows the instance and agent given; null picks the most likely. */
   choose(instanceId: string | null, agentId: string | null, conversationId?: string | null): Promise<void>;
+  /** What is shown stays: a choice that is still being read no longer counts. */
+  keep(): void;
   /** Reloads the list: others create, start and stop instances too. */
   refresh(): Promise<void>;
   /** Shows an instance as an operation has just returned it. */
   show(instance: Instance): void;
-  isChosen(): boolean;
 }
 
 interface Row {
@@ -67,6 +68,8 @@ export function listInstances(
   const rows = new Map<string, Row>();
   let cursor: string | null = null;
   let current: { instanceId: string; agentId: string | null } | undefined;
+  /** Choices so far: only the last one counts, whichever is read first. */
+  let choices = 0;
 
   async function readPage(after: string | null): Promise<Page<Instance>> {
     const page = await roost.get("/v1/instances", { query: { limit: 100, after: after ?? undefined } });
@@ -157,16 +160,19 @@ export function listInstances(
     agentId: string | null,
     conversationId: string | null = null,
   ): Promise<void> {
+    const mine = ++choices;
     const instance =
       instanceId === null
         ? likeliest()
         : (rows.get(instanceId)?.instance ?? (await roost.get(INSTANCE, { path: { instanceId } })));
+    if (mine !== choices) return;
     if (!instance) {
       current = undefined;
       return chosen(null);
     }
     const row = show(instance);
     const agent = await agentIn(instance.instanceId, agentId);
+    if (mine !== choices) return;
     current = { instanceId: instance.instanceId, agentId: agent?.agentId ?? null };
     if (row.details.open) mark();
     else row.details.open = true;
@@ -183,7 +189,10 @@ export function listInstances(
 
   return {
     choose,
+    keep: () => void choices++,
     async refresh() {
+      // What is added while the page is read may not be on it.
+      const known = [...rows];
       const page = await readPage(null);
       const isFirst = cursor === null && more.hidden;
       if (isFirst) {
@@ -193,7 +202,7 @@ export function listInstances(
       // Rows in the range of this page that are not on it are gone.
       const last = page.nextCursor === null ? "" : (page.data.at(-1)?.instanceId ?? "");
       const there = new Set(page.data.map((instance) => instance.instanceId));
-      for (const [instanceId, row] of rows) {
+      for (const [instanceId, row] of known) {
         if (instanceId < last || there.has(instanceId)) continue;
         row.item.remove();
         rows.delete(instanceId);
@@ -202,7 +211,6 @@ export function listInstances(
       if (current && !rows.has(current.instanceId)) await choose(null, null);
     },
     show: (instance) => void show(instance),
-    isChosen: () => current !== undefined,
   };
 }
 

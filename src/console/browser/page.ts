@@ -2,9 +2,9 @@ import { createAgentPage } from "./agent-page.ts";
 import { isSignedIn, joinSession, roost, shareSession, signOut, takeNotice } from "./api.ts";
 import { openApprovals } from "./approvals.ts";
 import { createChat } from "./chat.ts";
-import { alertFor, armCopyButtons, attempt, part, showError } from "./dom.ts";
+import { armCopyButtons, attempt, part, reportErrors } from "./dom.ts";
 import { hashOf } from "./hash.ts";
-import { listInstances } from "./instances.ts";
+import { type Choice, listInstances } from "./instances.ts";
 import { openKeys } from "./keys.ts";
 import { type Facts, showModel } from "./model.ts";
 import { cents, exact, isNothing } from "./money.ts";
@@ -55,9 +55,9 @@ async function showPages(account: Account): Promise<void> {
   const readBalance = () => readAccount().then(showBalance);
 
   const agentPage = createAgentPage(facts, () => instances.refresh());
-  const isAgentShown = () => placeOf(location.hash).view === "agent";
   const loadApprovals = openApprovals();
   const loadUsage = openUsage();
+  let chosen: Choice | null = null;
   let focusWhenOpen = false;
   const chat = createChat({
     ...facts,
@@ -71,8 +71,13 @@ async function showPages(account: Account): Promise<void> {
   const instances = listInstances(
     charges,
     async (choice) => {
+      chosen = choice;
+      nameInUrl(choice);
+      showView(placeOf(location.hash).view);
       fill({ instanceId: choice?.instance.instanceId ?? null, agentId: choice?.agent?.agentId ?? null });
-      await Promise.all([chat.open(choice), isAgentShown() && agentPage.show(choice)]);
+      if (choice) agentPage.open(choice);
+      const { part: wanted } = placeOf(location.hash);
+      await Promise.all([chat.open(choice), wanted && agentPage.show(wanted)]);
       if (focusWhenOpen) part("chat-input", HTMLTextAreaElement).focus();
       focusWhenOpen = false;
     },
@@ -88,24 +93,24 @@ async function showPages(account: Account): Promise<void> {
   part("purse", HTMLElement).hidden = !charges;
   part("top-up", HTMLElement).hidden = !charges;
 
-  const tell = (error: unknown) => {
-    const alert = alertFor(isAgentShown() ? part("skills", HTMLElement) : part("chat-form", HTMLFormElement));
-    if (alert) showError(alert, error);
-  };
   await instances.refresh();
   const show = async () => {
-    const { view, instanceId, agentId, conversationId } = placeOf(location.hash);
+    const { view, instanceId, agentId, conversationId, part: wanted } = placeOf(location.hash);
     showView(view);
     if (view === "account") loadKeys();
     if (view === "approvals") await loadApprovals();
     if (view === "usage") await loadUsage();
-    if (instanceId !== null || (view === "chat" && !instances.isChosen())) {
+    if (wanted && agentId === chosen?.agent?.agentId) {
+      instances.keep();
+      await agentPage.show(wanted);
+    } else if (instanceId !== null || (view === "chat" && chosen === null)) {
       await instances.choose(instanceId, agentId, conversationId);
-    }
+    } else if (view === "chat") nameInUrl(chosen);
   };
-  addEventListener("hashchange", () => void show().catch(tell));
+  const go = () => reportErrors(part(placeOf(location.hash).part ? "view-agent" : "chat-form", HTMLElement), show);
+  addEventListener("hashchange", () => void go());
   void readOpenApprovals().catch(() => undefined);
-  await show().catch(tell);
+  await go();
 
   const look = () => {
     if (document.visibilityState === "hidden") return;
@@ -113,6 +118,15 @@ async function showPages(account: Account): Promise<void> {
   };
   setInterval(look, POLL_INTERVAL_MS);
   document.addEventListener("visibilitychange", look);
+}
+
+/** Names in the URL what is chosen, where it names only the chat, or what is gone: so going back shows the same again. */
+function nameInUrl(choice: Choice | null): void {
+  const { view, part: shownPart } = placeOf(location.hash);
+  if (choice === null || (view !== "chat" && view !== "agent")) return;
+  const { instance, agent, conversationId } = choice;
+  const inside = agent && (shownPart ?? conversationId);
+  history.replaceState(null, "", hashOf(instance.instanceId, agent?.agentId ?? null, inside));
 }
 
 function showAccount({ name, email, balance, currency, limits }: Account, charges: boolean): void {

@@ -1,8 +1,9 @@
+import { everyInWords } from "../../lib/every-in-words.ts";
 import { roost } from "./api.ts";
 import { attempt, confirmPress, make, makeButton, nameOf, part, reportErrors } from "./dom.ts";
 import { AGENT, type Agent, type Schedule, type Slot } from "./records.ts";
 import { armScheduleForm } from "./schedule-form.ts";
-import { cronInWords, everyInWords, ownZone, whenIn } from "./times.ts";
+import { cronInWords, ownZone, whenIn } from "./times.ts";
 
 const section = part("schedules", HTMLElement);
 const list = part("schedule-list", HTMLUListElement);

@@ -18,19 +18,6 @@ export function whenIn(timeZone: string, ms: number, nowMs = Date.now()): string
   return `${new Intl.DateTimeFormat("en-GB", form).format(ms)} at ${clock}`;
 }
 
-const UNITS = [
-  [86_400, "day"],
-  [3_600, "hour"],
-  [60, "minute"],
-  [1, "second"],
-] as const;
-
-/** `every hour`, `every 90 minutes` */
-export function everyInWords(seconds: number): string {
-  const [unit, name] = UNITS.find(([one]) => seconds % one === 0) ?? [1, "second"];
-  return seconds === unit ? `every ${name}` : `every ${seconds / unit} ${name}s`;
-}
-
 const DAILY = /^(\d{1,2}) (\d{1,2}) \* \* (\*|1-5)$/;
 
 /** The hour and days of a pattern that says no more; null for others. */

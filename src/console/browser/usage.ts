@@ -19,15 +19,20 @@ export function openUsage(): () => Promise<void> {
   let cursor: string | null = null;
   let names = new Map<string, string>();
   const showLimits = openLimits();
+  let starts = 0;
 
   async function loadRows(): Promise<void> {
+    const mine = starts;
     const asked = by.value as "agent" | "model" | "instance";
     const page = await roost.get("/v1/usage", { query: { by: asked, limit: 20, after: cursor ?? undefined } });
+    // Meanwhile something else may have been asked for.
+    if (mine !== starts) return;
     table.tBodies[0]?.append(...page.data.map((row) => rowOf(row, names)));
     cursor = page.nextCursor;
     more.hidden = cursor === null;
   }
   function start(): Promise<void> {
+    starts++;
     cursor = null;
     table.tBodies[0]?.replaceChildren();
     return loadRows();

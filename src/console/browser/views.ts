@@ -3,19 +3,26 @@ import { part } from "./dom.ts";
 const VIEWS = ["chat", "agent", "approvals", "usage", "model", "terminal", "account"] as const;
 type View = (typeof VIEWS)[number];
 
-/** What the URL's fragment names: a view, or an instance and an agent, to chat with (in one of its conversations) or to see what it may do. */
+/** The parts of the page about an agent, as its URL and its links name them; the first is shown first. */
+export const AGENT_PARTS = ["skills", "tools", "context", "memory", "schedules", "copy"] as const;
+export type AgentPart = (typeof AGENT_PARTS)[number];
+
+/** What the URL's fragment names: a view, or an instance and an agent, with one of its conversations or one part of its page. */
 export interface Place {
   view: View;
   instanceId: string | null;
   agentId: string | null;
   conversationId: string | null;
+  part: AgentPart | null;
 }
+
+const PLACE = new RegExp(`^#(inst_[0-9a-z]+)(?:/(agt_[0-9a-z]+)(?:/(${AGENT_PARTS.join("|")})|/(conv_[0-9a-z]+))?)?$`);
 
 export function placeOf(hash: string): Place {
   const view = VIEWS.find((name) => hash === `#${name}`);
-  const [, instanceId = null, agentId = null, tools, conversationId = null] =
-    /^#(inst_[0-9a-z]+)(?:\/(agt_[0-9a-z]+)(?:(\/tools)|\/(conv_[0-9a-z]+))?)?$/.exec(hash) ?? [];
-  return { view: tools ? "agent" : (view ?? "chat"), instanceId, agentId, conversationId };
+  const [, instanceId = null, agentId = null, named, conversationId = null] = PLACE.exec(hash) ?? [];
+  const part = AGENT_PARTS.find((one) => one === named) ?? null;
+  return { view: part ? "agent" : (view ?? "chat"), instanceId, agentId, conversationId, part };
 }
 
 /** Shows one view and marks its link; an agent's belongs to the chat. */

@@ -1,5 +1,5 @@
 /** Vectors as they are kept: one byte for each of their numbers, and the number that they are multiples of. */
-export const DIMENSIONS = 384;
+const DIMENSIONS = 384;
 const BYTES = DIMENSIONS + 4;
 /** What it takes to find one by its id, about. */
 const ID_BYTES = 48;

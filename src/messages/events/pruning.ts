@@ -1,5 +1,6 @@
 import { and, asc, eq, gt, lte, sql } from "drizzle-orm";
 import { agents } from "../../agents/schema.ts";
+import { placeholdersOf } from "../../storage/columns.ts";
 import { prepared } from "../../storage/prepared.ts";
 import type { Slice } from "../../storage/retention.ts";
 import type { Db } from "../../storage/store.ts";
@@ -40,7 +41,7 @@ export function createPruning(db: Db): Pruning {
   const mark = prepared(db, () =>
     db
       .update(agents)
-      .set({ prunedEventId: p("end") as never })
+      .set(placeholdersOf(["prunedEventId"]))
       .where(eq(agents.agentId, p("agentId"))),
   );
 
@@ -64,7 +65,7 @@ export function createPruning(db: Db): Pruning {
     }
     if (count === 0) return 0;
     remove.run({ agentId, end });
-    mark.run({ agentId, end });
+    mark.run({ agentId, prunedEventId: end });
     return count;
   }
 

@@ -6,7 +6,7 @@ import type { Message, Run } from "../schema.ts";
 import type { StepQueries } from "./past-steps.ts";
 
 /** How many of the newest messages a prompt considers; of those, the texts that fit the model's context are read. */
-export const WINDOW_MESSAGES = 1_000;
+const WINDOW_MESSAGES = 1_000;
 /** Memory for all conversations together: their short texts, and `MESSAGE_BYTES` for each message. */
 const KEPT_BYTES = 16 * 1024 * 1024;
 const MESSAGE_BYTES = 512;

@@ -1,5 +1,5 @@
 /** Weights as transformers.js names them, with the end of their file's name; the best on a CPU first. */
-export const DTYPES = {
+const DTYPES = {
   q4: "_q4",
   q8: "_quantized",
   int8: "_int8",

@@ -6,7 +6,7 @@ const UNITS = [
 ] as const;
 
 /** An interval in the largest unit that has no fractions: `every 30 minutes`, `every hour`. */
-export function inWords(seconds: number): string {
+export function everyInWords(seconds: number): string {
   const [unit, name] = UNITS.find(([one]) => seconds % one === 0) ?? [1, "second"];
   return seconds === unit ? `every ${name}` : `every ${seconds / unit} ${name}s`;
 }
