@@ -60,6 +60,11 @@ export interface ReservationParts {
   warn(caller: Caller, states: readonly LimitState<ModelLimitName>[], at: number): void;
 }
 
+type TokensOfRow = Pick<Reservation, "promptTokens" | "completionTokens">;
+
+/** Most calls of fast models are over by then: a row for each would cost as much as the call's own. */
+const NOTED_AFTER_MS = 1_000;
+
 export function createReservations(parts: ReservationParts): Reservations {
   const { store, clock, prices, budgets, queries, limitsFor, rootOf, isOwnServer, warn } = parts;
   const figures = { held: 0, refused: 0 };
@@ -124,8 +129,7 @@ export function createReservations(parts: ReservationParts): Reservations {
     call: ModelCall,
     model: string,
     caller: Caller,
-    promptTokens: number,
-    completionTokens: number,
+    tokens: TokensOfRow,
     signal: AbortSignal,
   ): Promise<OpenCall> {
     for (;;) {
@@ -136,11 +140,10 @@ export function createReservations(parts: ReservationParts): Reservations {
         // Read again: limits may have changed while the call waited.
         const limited = limitsFor(caller);
         const createdAt = clock.now();
-        const most = mostOf(limited, model, promptTokens, completionTokens);
+        const most = mostOf(limited, model, tokens.promptTokens, tokens.completionTokens);
         const held = budgets.reserve(caller, limited, most, createdAt);
         if (held === "busy") return null;
         store.afterCommit(() => {}, held.release);
-        const tokens = { promptTokens, completionTokens };
         const reservationId = queries.reserve(rowOf(call, model, caller, tokens, most.cost, createdAt));
         return { ...opened(caller, model, limited, held, createdAt), reservationId };
       };
@@ -153,28 +156,23 @@ export function createReservations(parts: ReservationParts): Reservations {
     }
   }
 
-  /** A call without a limit: its row is there only for the case that this process dies before the call is written. */
-  function note(
-    call: ModelCall,
-    model: string,
-    caller: Caller,
-    promptTokens: number,
-    completionTokens: number,
-  ): OpenCall {
+  /** A call without a limit: if it takes long, a row is there in case this process dies before the call is written. */
+  function note(call: ModelCall, model: string, caller: Caller, mostTokens: () => TokensOfRow): OpenCall {
     const open = opened(caller, model, [], null, clock.now());
-    const tokens = { promptTokens, completionTokens };
-    const cost = costOfTokens(prices.get(model), { ...tokens, cachedTokens: 0 });
     let reservationId: number | null = null;
     let isSettled = false;
     const write = () => {
       if (isSettled) return;
+      const tokens = mostTokens();
+      const cost = costOfTokens(prices.get(model), { ...tokens, cachedTokens: 0 });
       const written = queries.reserve(rowOf(call, model, caller, tokens, cost, open.createdAt));
       store.afterCommit(() => {
         reservationId = written;
       });
     };
     // If the disk refuses it, it refuses what the run writes next, which is told.
-    store.commitSoon(write, "process").catch(() => {});
+    const timer = setTimeout(() => void store.commitSoon(write, "process").catch(() => {}), NOTED_AFTER_MS);
+    timer.unref();
     return {
       ...open,
       get reservationId() {
@@ -182,6 +180,7 @@ export function createReservations(parts: ReservationParts): Reservations {
       },
       settle(spent) {
         isSettled = true;
+        clearTimeout(timer);
         open.settle(spent);
       },
     };
@@ -192,9 +191,12 @@ export function createReservations(parts: ReservationParts): Reservations {
       // The engine, too, asks whose server the model is of.
       store.readTogether();
       const caller = callerOf(call, model, call.runId ?? null);
-      const promptTokens = Math.min(mostPromptTokens(call), engine.abilities(model).contextTokens);
-      if (limitsFor(caller).length === 0) return note(call, model, caller, promptTokens, answerTokens);
-      return reserve(call, model, caller, promptTokens, answerTokens, signal);
+      const mostTokens = () => ({
+        promptTokens: Math.min(mostPromptTokens(call), engine.abilities(model).contextTokens),
+        completionTokens: answerTokens,
+      });
+      if (limitsFor(caller).length === 0) return note(call, model, caller, mostTokens);
+      return reserve(call, model, caller, mostTokens(), signal);
     },
     requireRoom(whose, model, answerTokens) {
       const caller = callerOf(whose, model, null);
@@ -211,7 +213,7 @@ function rowOf(
   { runId, purpose }: ModelCall,
   model: string,
   { accountId, instanceId, agentId, ofHost }: Caller,
-  tokens: Pick<Reservation, "promptTokens" | "completionTokens">,
+  tokens: TokensOfRow,
   cost: number | null,
   createdAt: number,
 ): Reservation {

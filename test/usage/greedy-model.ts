@@ -12,6 +12,9 @@ export interface Taken {
 
 /** So that calls are in progress while others begin. */
 const ANSWER_MS = 150;
+/** For a message that says `SLOWLY`. */
+const SLOW_ANSWER_MS = 2_000;
+export const SLOWLY = "Take your time";
 
 if (import.meta.main) {
   const taken: Taken = { tokens: 0, calls: 0, atOnce: 0 };
@@ -31,7 +34,7 @@ if (import.meta.main) {
       taken.calls++;
       taken.tokens += promptTokens + body.max_tokens;
       taken.atOnce = Math.max(taken.atOnce, ++now);
-      await Bun.sleep(ANSWER_MS);
+      await Bun.sleep(body.messages.at(-1)?.content === SLOWLY ? SLOW_ANSWER_MS : ANSWER_MS);
       now--;
       const usage = { prompt_tokens: promptTokens, completion_tokens: body.max_tokens };
       const choices = [{ index: 0, delta: { content: "all of it" }, finish_reason: "stop" }];
