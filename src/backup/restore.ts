@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite";
 import { randomUUID } from "node:crypto";
 import { existsSync, readdirSync } from "node:fs";
-import { mkdir, open, readdir, rename, rm } from "node:fs/promises";
+import { mkdir, open, readdir, readFile, rename, rm, writeFile as writeText } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { syncFolder } from "../lib/private-file.ts";
 import { describeSystemError } from "../lib/system-error.ts";
@@ -102,6 +102,9 @@ function integrityOf(path: string): string {
 }
 
 const UNFINISHED = /^\.restore-/;
+/** A restore whose files are complete, and on their way into the data folder; `NAMES` lists them. */
+const MOVING = ".restore-moving";
+const NAMES = "names.json";
 
 /** What may be in the folder before: an interrupted restore, the keys that the backup lacks, a new disk's own folder. */
 const mayBeThere = (name: string): boolean =>
@@ -112,6 +115,7 @@ const mayBeThere = (name: string): boolean =>
  * or none. Throws an error that says why not.
  */
 export async function restoreBackup(dataDir: string, options: RestoreOptions): Promise<Restored> {
+  await takeBack(dataDir);
   requireEmpty(dataDir);
   const folder = join(dataDir, `.restore-${randomUUID()}`);
   try {
@@ -122,17 +126,35 @@ export async function restoreBackup(dataDir: string, options: RestoreOptions): P
     if (twice !== undefined) {
       throw new Error(`${join(dataDir, twice)} exists already, and the backup has another; move yours elsewhere`);
     }
-    // The database comes last: without it, this is no data folder, and no server starts on it.
-    const names = (await readdir(folder)).sort(
-      (one, other) => Number(one === "roost.db") - Number(other === "roost.db"),
-    );
-    for (const name of names) await rename(join(folder, name), join(dataDir, name));
-    syncFolder(dataDir);
+    await moveAll(folder, dataDir);
     return restored;
   } catch (error) {
     throw describeSystemError(`${dataDir} cannot be written`, error);
   } finally {
+    await takeBack(dataDir);
     await rm(folder, { recursive: true, force: true });
+    await rm(join(dataDir, MOVING), { recursive: true, force: true });
+  }
+}
+
+async function moveAll(folder: string, dataDir: string): Promise<void> {
+  // The database comes last: without it, this is no data folder, and no server starts on it.
+  const names = (await readdir(folder)).sort((one, other) => Number(one === "roost.db") - Number(other === "roost.db"));
+  const moving = join(dataDir, MOVING);
+  await writeText(join(folder, NAMES), JSON.stringify(names), { mode: 0o600, flush: true });
+  await rename(folder, moving);
+  syncFolder(dataDir);
+  for (const name of names) await rename(join(moving, name), join(dataDir, name));
+  syncFolder(dataDir);
+}
+
+/** Removes what a restore that was killed had moved into the folder already: without its database, it is of no use. */
+async function takeBack(dataDir: string): Promise<void> {
+  const moving = join(dataDir, MOVING);
+  if (!existsSync(moving) || existsSync(join(dataDir, "roost.db"))) return;
+  const names = JSON.parse(await readFile(join(moving, NAMES), "utf8")) as string[];
+  for (const name of names) {
+    if (!existsSync(join(moving, name))) await rm(join(dataDir, name), { recursive: true, force: true });
   }
 }
 

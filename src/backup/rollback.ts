@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import { copyFileSync, existsSync, linkSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
+import fs from "node:fs";
 import { join } from "node:path";
 import { syncFile, syncFolder } from "../lib/private-file.ts";
 import { lockDataFolder } from "../storage/lock.ts";
@@ -18,7 +18,8 @@ export interface RolledBack {
 /**
  * Puts the database back to what it was before the last migration, for the older binary. The newer database is kept
  * aside, with the workspaces of which the older one knows nothing; the files of other workspaces stay as they are.
- * Throws if a server runs, or if there is nothing to go back to. A crash in between leaves either database in place.
+ * Throws if a server runs, or if there is nothing to go back to. A crash leaves the newer state as it was, or the older
+ * one with all of the newer kept aside.
  */
 export function rollBack(dataDir: string): RolledBack {
   const lock = lockDataFolder(dataDir);
@@ -32,16 +33,19 @@ export function rollBack(dataDir: string): RolledBack {
       );
     }
     const keptIn = join(dataDir, "backups", `before-rollback-from-${from}-${stamp()}`);
-    mkdirSync(keptIn, { mode: 0o700 });
+    fs.mkdirSync(keptIn, { mode: 0o700 });
     const next = `${path}.rollback`;
-    copyFileSync(older.path, next);
+    fs.copyFileSync(older.path, next);
     syncFile(next);
-    keepUnknownWorkspaces(dataDir, next, keptIn);
-    linkSync(path, join(keptIn, "roost.db"));
-    syncFolder(keptIn);
-    renameSync(next, path);
+    const unknown = unknownWorkspaces(dataDir, next);
+    for (const folder of unknown) linkTree(join(dataDir, folder), join(keptIn, folder));
+    fs.linkSync(path, join(keptIn, "roost.db"));
     replaceAuditHead(dataDir, older.auditHead, keptIn);
+    syncFolder(keptIn);
+    fs.renameSync(next, path);
     syncFolder(dataDir);
+    // The older server would do that too: for it they are left over from something that was never committed.
+    for (const folder of unknown) fs.rmSync(join(dataDir, folder), { recursive: true, force: true });
     return { from, to: older.version, stateOfMs: older.atMs, keptIn };
   } finally {
     lock.release();
@@ -57,34 +61,44 @@ function flushed(path: string): number {
   return schemaVersion(sqlite);
 }
 
-/** The older server would remove them: for it they are left over from something that was never committed. */
-function keepUnknownWorkspaces(dataDir: string, database: string, keptIn: string): void {
-  const root = join(dataDir, "instances");
-  if (!existsSync(root)) return;
+/** The folders of instances and agents that are not in the database, relative to the data folder. */
+function unknownWorkspaces(dataDir: string, database: string): string[] {
   using sqlite = new Database(database, { readonly: true });
   const isInstance = sqlite.query("SELECT 1 FROM instances WHERE instance_id = ?");
   const isAgent = sqlite.query("SELECT 1 FROM agents WHERE instance_id = ? AND slug = ?");
-  for (const instanceId of readdirSync(root)) {
-    const kept = join(keptIn, "instances", instanceId);
-    if (isInstance.get(instanceId) === null) {
-      mkdirSync(join(kept, ".."), { recursive: true, mode: 0o700 });
-      renameSync(join(root, instanceId), kept);
-      continue;
-    }
-    const agents = join(root, instanceId, "agents");
-    for (const slug of existsSync(agents) ? readdirSync(agents) : []) {
-      if (isAgent.get(instanceId, slug) !== null) continue;
-      mkdirSync(join(kept, "agents"), { recursive: true, mode: 0o700 });
-      renameSync(join(agents, slug), join(kept, "agents", slug));
-    }
-  }
+  return namesIn(join(dataDir, "instances")).flatMap((instanceId) => {
+    const instance = join("instances", instanceId);
+    if (isInstance.get(instanceId) === null) return [instance];
+    const slugs = namesIn(join(dataDir, instance, "agents"));
+    return slugs.filter((slug) => isAgent.get(instanceId, slug) === null).map((slug) => join(instance, "agents", slug));
+  });
 }
 
+const namesIn = (folder: string): string[] => (fs.existsSync(folder) ? fs.readdirSync(folder) : []);
+
+/** The same files under another name as well: changes of a workspace replace files, and never write into one. */
+function linkTree(from: string, to: string): void {
+  fs.mkdirSync(to, { recursive: true, mode: 0o700 });
+  for (const entry of fs.readdirSync(from, { withFileTypes: true })) {
+    const [source, target] = [join(from, entry.name), join(to, entry.name)];
+    if (entry.isDirectory()) linkTree(source, target);
+    else fs.linkSync(source, target);
+  }
+  syncFolder(to);
+}
+
+/** Before the database is replaced: a checkpoint may be older than the database, but never newer. */
 function replaceAuditHead(dataDir: string, older: string | null, keptIn: string): void {
   const head = join(dataDir, "audit-head.json");
-  if (existsSync(head)) renameSync(head, join(keptIn, "audit-head.json"));
-  if (older !== null) copyFileSync(older, head);
-  else rmSync(head, { force: true });
+  if (fs.existsSync(head)) fs.copyFileSync(head, join(keptIn, "audit-head.json"));
+  if (older === null) {
+    fs.rmSync(head, { force: true });
+    return;
+  }
+  const next = `${head}.rollback`;
+  fs.copyFileSync(older, next);
+  syncFile(next);
+  fs.renameSync(next, head);
 }
 
 const stamp = (): string => new Date().toISOString().replaceAll(/[:.]/g, "-");

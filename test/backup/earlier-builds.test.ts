@@ -1,18 +1,15 @@
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { copiesBeforeMigrations, migrate, SCHEMA_VERSION } from "../../src/storage/migrate.ts";
 import { type RunningBinary, runBinary, startBinary } from "../support/binary.ts";
 import { startMockModelServer } from "../support/mock-model-server.ts";
 import type { EarlierBuild } from "./earlier-builds/make.ts";
+import { BUILDS, unpackBuild } from "./earlier-builds/unpack.ts";
+import { filesIn, rowsIn } from "./folders.ts";
 import { type Ask, askAt, backup } from "./host.ts";
-
-const FOLDER = join(import.meta.dir, "earlier-builds");
-const BUILDS = readdirSync(FOLDER)
-  .filter((name) => name.endsWith(".tar.zst"))
-  .sort();
 
 /** An instance that was left running has had one more of these since. */
 const TRANSACTIONS = "/v1/billing/transactions";
@@ -23,7 +20,7 @@ const LIVE = new Set(["lastUsedAt", "accrued", "balance", "balanceAfter", "amoun
 test.each(BUILDS)("the data of %s opens, with nothing lost, and goes back", async (name) => {
   const folder = mkdtempSync(join(tmpdir(), "roost-earlier-"));
   using _ = { [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }) };
-  const was = await unpack(join(FOLDER, name), folder);
+  const was = await unpackBuild(name, folder);
   const dataDir = join(folder, "data");
   const before = join(folder, "before");
   cpSync(dataDir, before, { recursive: true });
@@ -42,15 +39,6 @@ test.each(BUILDS)("the data of %s opens, with nothing lost, and goes back", asyn
   expect(filesIn(dataDir)).toMatchObject(filesIn(before));
   await withServer(dataDir, async (ask) => expectKept(was, ask));
 });
-
-async function unpack(archive: string, folder: string): Promise<EarlierBuild> {
-  const files = await new Bun.Archive(Bun.zstdDecompressSync(await Bun.file(archive).bytes())).files();
-  for (const [name, file] of files) {
-    mkdirSync(join(folder, dirname(name)), { recursive: true, mode: 0o700 });
-    writeFileSync(join(folder, name), await file.bytes(), { mode: 0o600 });
-  }
-  return JSON.parse(readFileSync(join(folder, "was.json"), "utf8"));
-}
 
 async function withServer(dataDir: string, work: (ask: Ask, server: RunningBinary) => Promise<void>): Promise<void> {
   const model = startMockModelServer({ answer: { kind: "text", tokens: ["Three", " now."] } });
@@ -127,7 +115,7 @@ async function expectEqualAfterRestore(dataDir: string, folder: string): Promise
 test.each(BUILDS)("the data of %s gets the same schema as a new host has", async (name) => {
   const folder = mkdtempSync(join(tmpdir(), "roost-earlier-"));
   using _ = { [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }) };
-  await unpack(join(FOLDER, name), folder);
+  await unpackBuild(name, folder);
   expect(schemaAfterMigrating(join(folder, "data"))).toEqual(schemaAfterMigrating(folder));
 });
 
@@ -146,19 +134,4 @@ function schemaAfterMigrating(dataDir: string): Record<string, unknown> {
     ...columns.all().map(({ at, ...properties }) => [at, properties]),
     ...others.all().map(({ name, sql }) => [name, sql.replaceAll(/\s+/g, " ")]),
   ]);
-}
-
-/** Every row of every table. */
-function rowsIn(dataDir: string): Record<string, unknown[]> {
-  using sqlite = new Database(join(dataDir, "roost.db"), { readwrite: true });
-  const tables = sqlite.query<{ name: string }, []>(
-    "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name",
-  );
-  return Object.fromEntries(tables.all().map(({ name }) => [name, sqlite.query(`SELECT * FROM "${name}"`).values()]));
-}
-
-/** Keys and workspaces, by name. */
-function filesIn(dataDir: string): Record<string, string> {
-  const names = [...new Bun.Glob("{*.json,*.key,instances/**/*}").scanSync({ cwd: dataDir })].sort();
-  return Object.fromEntries(names.map((name) => [name, readFileSync(join(dataDir, name)).toString("base64")]));
 }
