@@ -33,7 +33,7 @@ export async function benchPrompts(): Promise<Row[]> {
       store.sqlite.run(sql, [CONVERSATION]);
       for (let at = 0; at < 1_000; at++) write(queries, at);
     });
-    const { prompt, forget } = createPrompts(store, queries);
+    const { prompt, plan, forget } = createPrompts(store, queries);
     const large = { contextTokens: 262_144, tools: true, prompt: "full" } as const;
     const usual = { ...large, contextTokens: 32_768 };
     return [
@@ -43,6 +43,7 @@ export async function benchPrompts(): Promise<Row[]> {
         forget();
         return prompt(large);
       }),
+      row("the plan of a summary, with 400,000 characters of old messages", () => plan(usual)),
     ];
   } finally {
     store.close();
@@ -78,7 +79,19 @@ function createPrompts({ db }: ReturnType<typeof openStore>, queries: Queries) {
     const { compaction: _, isTainted: __, ...part } = history(run, conversationRoom(frame, []), model);
     return toMessages(buildPrompt({ ...frame, ...part }));
   }
-  return { prompt, forget: () => windows.forget(CONVERSATION) };
+  /** As in a run that answers the newest message. */
+  function plan(model: ModelAbilities) {
+    const [last] = queries.recent(CONVERSATION, 1);
+    const run = {
+      runId: last?.runId ?? "",
+      agentId: "agt_a",
+      conversationId: CONVERSATION,
+      messageId: last?.messageId ?? "",
+    };
+    const { compaction } = history(run, Math.floor(model.contextTokens * 0.7), model);
+    return Array.from({ length: compaction?.input.messages ?? 0 });
+  }
+  return { prompt, plan, forget: () => windows.forget(CONVERSATION) };
 }
 
 function row(figure: string, work: () => unknown[]): Row {
