@@ -65,7 +65,10 @@ export function createGuidance({ stepper, slot, prompt, otherSlot, otherPrompt }
     const done = Math.min(commonTokens(rows, wanted), wanted.length - 1);
     const other = await stepper.step(otherSlot, done, wanted.slice(done));
     rows = wanted;
-    if (answer.length === GUIDED_TOKENS) stepper.discard(otherSlot);
+    if (answer.length === GUIDED_TOKENS) {
+      stepper.discard(otherSlot);
+      rows = []; // the end of the answer may be written again
+    }
     let most = Number.NEGATIVE_INFINITY;
     for (const value of own) most = Math.max(most, value);
     for (let token = 0; token < own.length; token++) {
