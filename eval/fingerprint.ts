@@ -16,6 +16,8 @@ const SOURCES: Readonly<Record<Variant, readonly string[]>> = {
   roost: [
     "models/SHA256SUMS",
     "src/agents/default-files.ts",
+    "src/lib/language.ts",
+    "src/lib/worked-examples.ts",
     "src/messages/runs/prepare.ts",
     "src/models/local",
     "src/models/local.ts",

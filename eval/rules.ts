@@ -95,11 +95,16 @@ export function loops(text: string): boolean {
   return words.some((_, at) => at + 8 <= words.length && again(words.slice(at, at + 8).join(" ")));
 }
 
-/** Whether it names one of these words: a vague answer ("Just do what feels right") names none. */
+/**
+ * Whether it names one of these words, as one or several ("shoe" where "shoes" is wanted): a vague answer ("Just do what
+ * feels right") names none.
+ */
 export function gives(text: string, wanted: string): boolean {
   const words = wordsOf(text);
   const isIn = (one: string) =>
-    words.some((word) => [one, `${one}s`].includes(word) || (one.length >= 4 && word.startsWith(one)));
+    words.some(
+      (word) => [one, `${one}s`, one.replace(/s$/, "")].includes(word) || (one.length >= 4 && word.startsWith(one)),
+    );
   return wanted.toLowerCase().split(" ").some(isIn);
 }
 

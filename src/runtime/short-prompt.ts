@@ -4,6 +4,7 @@
  */
 
 import { type Language, languageOf } from "../lib/language.ts";
+import { workedExamples } from "../lib/worked-examples.ts";
 import { askedText, cut, type Prompt, roomOf, SKILLS_HEADING, skillLine } from "./prompt-room.ts";
 import type { RunInput, Turn } from "./protocol.ts";
 
@@ -70,21 +71,8 @@ function skillTexts({ skills }: Frame): string[] {
   return [[SKILLS_HEADING, ...lines].join("\n")];
 }
 
-/**
- * Worked examples, as turns, of what the model gets wrong without them: it does not know how short one word is, and
- * says "in one sentence" itself.
- */
-const EXAMPLES: readonly { asked: RegExp; turns: readonly [string, string][] }[] = [
-  { asked: /\b(?:in|with) (?:one|a single) word\b/i, turns: [["In one word: what colour is the sky?", "Blue."]] },
-  {
-    asked: /\bin (?:one|a single) sentence\b/i,
-    turns: [["In one sentence: what is a river?", "A river is a long stream of water that flows to the sea."]],
-  },
-];
-
 function examplesFor(message: string): Turn[] {
-  const turns = EXAMPLES.find(({ asked }) => asked.test(message))?.turns ?? [];
-  return turns.flatMap(([user, assistant]): Turn[] => [
+  return workedExamples(message).exchanges.flatMap(([user, assistant]): Turn[] => [
     { role: "user", text: user },
     { role: "assistant", text: assistant },
   ]);

@@ -59,6 +59,7 @@ test.each<[string, Partial<Case>]>([
   ["My name is Odile, and I keep the library.", { says: ["Odile"], voice: true }],
   ["Fish!", { words: 1 }],
   ["Mysteries are short enough for that.", { gives: "novel myster" }],
+  ["Choose a shoe that fits.", { gives: "walk shoes" }],
   ["The history of the internet is a long one.", { say: "Tell me about the internet." }],
   ["I am Odile, and I would take a novel.", {}],
   ["Bonjour", { language: "any" }],

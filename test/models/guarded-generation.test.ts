@@ -57,6 +57,7 @@ function scripted(answers: string[], change: Partial<GuardedOptions> = {}) {
     sampling: { ...SAMPLING, temperature: 0.01, repetition: 1 },
     random: seededRandom(1),
     guard: createGuard(messages),
+    guide: async (logits) => logits,
     wish: ENDLESS,
     openings: [[]],
     name: tokensOf(NAME),

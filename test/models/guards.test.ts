@@ -33,6 +33,7 @@ test.each<[Fault, string]>([
   ["evasion", "I recommend a book, but I'm not sure what you mean."],
   ["evasion", "I'm not a librarian, but I have read much."],
   ["evasion", "I recommend fantasy. I'm not a fan of it."],
+  ["evasion", "I would take a novel, but I'm not one who reads."],
   ["evasion", 'I recommend "The Nightingale" by Erin Moriarty.'],
   ["evasion", "I recommend a book on the history of the internet."],
   ["machine", "I am a helpful AI assistant and have read nothing."],
@@ -61,6 +62,19 @@ test.each([
   "Of course! Of course! A novel.",
 ])("nothing is found in: %s", (text) => {
   expect(createGuard(chat(QUESTION)).faultIn(text)).toBeNull();
+});
+
+test("an answer does not speak of what only the worked examples do", () => {
+  expect(createGuard(chat("My car is red.")).faultIn("How lucky! Where is the coin")).toBe("leak");
+  expect(createGuard(chat("My coin is red.")).faultIn("How lucky! Where is the coin")).toBeNull();
+  expect(createGuard(chat(QUESTION)).faultIn("I recommend a novel about a lost coin")).toBeNull();
+});
+
+test("an answer does not end with who the agent is, unless somebody asked", () => {
+  const answer = "It is a long way to the sea. I'm Odile";
+  expect(createGuard(chat("How far is the sea?")).faultIn(answer)).toBe("speaker");
+  expect(createGuard(chat("Who are you?")).faultIn(answer)).toBeNull();
+  expect(createGuard(chat("Hello!")).faultIn("Hello there! I'm Odile")).toBeNull();
 });
 
 test("an agent that is asked for its name must say it", () => {
@@ -144,6 +158,7 @@ test.each([
   ["I got a letter after a long day.", "You are kind.", { sentences: 2, words: Number.POSITIVE_INFINITY }],
   ["How long should it stand?", "You are kind.", { sentences: 2, words: Number.POSITIVE_INFINITY }],
   ["Why?", "Answer in at most ten words.", { sentences: 1, words: 10 }],
+  ["Why?", "Answer in at most eight words.", { sentences: 1, words: 8 }],
   ["Warum?", "Du antwortest in zwei Sätzen.", { sentences: 2, words: Number.POSITIVE_INFINITY }],
   ["¿Por qué?", "Respondes en dos frases.", { sentences: 2, words: Number.POSITIVE_INFINITY }],
   ["Why?", "You are kind.", { sentences: 2, words: Number.POSITIVE_INFINITY }],

@@ -86,6 +86,12 @@ test("a repeated question does not include its first answer", () => {
   expect(promptFor([question, "A book about trains.", "And on a boat?"])).toHaveLength(4);
 });
 
+test("a plain statement comes after examples of how to answer one, and a question does not", () => {
+  expect(promptFor(["My car is red."]).at(-1)).toBe("My car is red.");
+  expect(promptFor(["My car is red."]).length).toBeGreaterThan(4);
+  expect(promptFor(["What is your favourite colour?"])).toHaveLength(2);
+});
+
 test("an earlier turn is included only if the message refers to it", () => {
   const past = ["Translate 'good morning' into French.", "Bonjour.", "I love the sea.", "Aye, the sea is grand."];
   expect(promptFor([...past, "What is your favourite colour?"]).slice(1)).toEqual(["What is your favourite colour?"]);

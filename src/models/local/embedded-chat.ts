@@ -6,11 +6,13 @@ import { CHAT_MODEL, CHAT_MODEL_FILE, type ModelFiles } from "./files.ts";
 import type { Generation, GenerationOptions } from "./generation.ts";
 import { createGuardedGeneration } from "./guarded-generation.ts";
 import { createGuard, languageOfChat } from "./guards.ts";
+import { createGuidance, type Guide, wantsGuidance, withOtherMessage } from "./guidance.ts";
 import { nameTold } from "./introduction.ts";
 import { lengthWished } from "./length-wish.ts";
 import { openingsFor } from "./openings.ts";
 import type { Handle } from "./ort-api.ts";
 import type { ChatMessage, ModelToHost, ProcessSettings } from "./protocol.ts";
+import { PIECE_CHARACTERS } from "./reading.ts";
 import { SAMPLING } from "./sampling.ts";
 import type { SessionReply, SessionTask } from "./session-thread.ts";
 import { SMOLLM2, type Stepper, type StepperOptions } from "./stepper.ts";
@@ -35,22 +37,33 @@ export async function openEmbeddedChat(
   const { stepper, fellBackBecause } = await openStepper(files, session, {
     modelFile: join(folder, CHAT_MODEL_FILE),
     threads: settings.threads,
-    slots: settings.slots,
+    slots: 2 * settings.slots, // the second half is for guidance
     shape: SMOLLM2,
   });
   const findWanted = createFindWanted(loadEmbedder);
   send({ type: "loaded", stepper: stepper.kind, ...(fellBackBecause === undefined ? {} : { fellBackBecause }) });
 
+  const guideOf = ({ prompt, slot }: GenerationOptions, messages: ChatMessage[]): Guide =>
+    createGuidance({
+      stepper,
+      slot,
+      prompt,
+      otherSlot: settings.slots + slot.index,
+      otherPrompt: () => tokenizer.layOut(withOtherMessage(messages), PIECE_CHARACTERS).flatMap(tokenizer.encode),
+    });
+
   function guarded(options: GenerationOptions, messages: ChatMessage[]): Generation {
     const question = messages.findLast(({ role }) => role === "user")?.content ?? "";
+    const language = languageOfChat(messages);
     const subject = subjectOf(messages);
     const name = nameTold(messages);
     let wanted: Promise<Float32Array[]> | undefined;
     return createGuardedGeneration({
       ...options,
       guard: createGuard(messages),
+      guide: wantsGuidance(question, language) ? guideOf(options, messages) : async (logits) => logits,
       wish: lengthWished(messages),
-      openings: openingsFor(question, languageOfChat(messages)).map(tokenizer.encode),
+      openings: openingsFor(question, language).map(tokenizer.encode),
       name: name === null ? [] : tokenizer.encode(` ${name}`),
       nearEnough: subject.enough,
       async nearness(text) {

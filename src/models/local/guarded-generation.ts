@@ -5,6 +5,7 @@
  */
 import type { Generation, GenerationOptions, Turn } from "./generation.ts";
 import { type Fault, type Guard, lastWholeSentence } from "./guards.ts";
+import { commonTokens, type Guide } from "./guidance.ts";
 import { introduces } from "./introduction.ts";
 import type { LengthWish } from "./length-wish.ts";
 import { chooseToken } from "./sampling.ts";
@@ -19,6 +20,8 @@ export interface GuardedOptions extends GenerationOptions {
   /** How close in meaning the text is to the question, from -1 to 1; a beginning needs `nearEnough`. */
   nearness(text: string): Promise<number>;
   nearEnough: number;
+  /** Changes the model's logits before a token is chosen, given the answer so far. */
+  guide: Guide;
   /** Tokens of the name that follows "My name is", with the space before it; empty if the agent has no name. */
   name: readonly number[];
 }
@@ -205,10 +208,11 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
 
   /** Runs a chunk of the prompt, or writes a token. */
   async function takeStep(): Promise<Turn> {
-    const logits = await feed();
+    const fed = await feed();
     if (slot.tokens.length < prompt.length + answer.length) return { text: "" };
+    for (const token of banned.get(answer.length) ?? []) fed[token] = Number.NEGATIVE_INFINITY;
+    const logits = await options.guide(fed, answer);
     const sampling = { ...options.sampling, temperature: temperature() };
-    for (const token of banned.get(answer.length) ?? []) logits[token] = Number.NEGATIVE_INFINITY;
     const token = chooseToken(logits, new Set(answer), sampling, options.random);
     const ended = tokenizer.ends.has(token);
     if (!ended) setAnswer(withName([...answer, token]));
@@ -268,10 +272,4 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
       }
     },
   };
-}
-
-function commonTokens(a: readonly number[], b: readonly number[]): number {
-  let at = 0;
-  while (at < a.length && at < b.length && a[at] === b[at]) at++;
-  return at;
 }

@@ -4,9 +4,10 @@
  */
 
 import { countLittleWords, isLittleWord, type Language, languageOf } from "../../lib/language.ts";
+import { workedExamples } from "../../lib/worked-examples.ts";
 import { advisesAgainst, deniesRole, isAkin, isVague, namesWork, strays, takesBack } from "./evasion.ts";
 import { asksForName, nameTold } from "./introduction.ts";
-import { asksForAdvice, asksForWorks } from "./openings.ts";
+import { asksForAdvice, asksForWorks, isGreeting } from "./openings.ts";
 import type { ChatMessage } from "./protocol.ts";
 import { containsRun, longestRun, sentenceEnds, sentencesOf, wordsOf } from "./words.ts";
 
@@ -64,6 +65,8 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
   // "I do not know" is an honest answer to it, and any subject may be the right one.
   const wantsFact = !wantsAdvice && ASKS_FOR_FACT.test(question) && !/\byour?\b/i.test(question);
   const conversation = messages.map(({ content }) => content.toLowerCase()).join("\n");
+  const said = [...instructions, question].flatMap(wordsOf);
+  const ofExamples = workedExamples(question).subjects.filter((word) => !said.includes(word));
   const mayBeMachine = ABOUT_MACHINES.test([...instructions, question].join("\n"));
 
   function echoes(text: string): boolean {
@@ -95,6 +98,18 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
     told.some((words) => deniesRole(text, words));
 
   const ownName = nameTold(messages);
+  const introduction = new RegExp(
+    `^\\W*(?:my name is|I['’]m ${RegExp.escape(name[0] ?? "")}\\b|I am ${RegExp.escape(name[0] ?? "")}\\b)`,
+    "iu",
+  );
+  /** "It is a long way. I'm Moss, and I can help": a small model has nothing more to say. */
+  const introducesItself = (text: string) =>
+    name.length > 0 &&
+    !wantsName &&
+    !isGreeting(question) &&
+    sentencesOf(text)
+      .slice(1)
+      .some((sentence) => introduction.test(sentence));
   const called =
     ownName === null
       ? null
@@ -114,8 +129,9 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
     },
     faultIn(text) {
       const words = wordsOf(text);
-      if (SPEAKER.test(text) || speaksOfItself(words) || callsUserByName(text)) return "speaker";
-      if (CONTROL.test(text) || leaks(words)) return "leak";
+      if (SPEAKER.test(text) || speaksOfItself(words) || callsUserByName(text) || introducesItself(text))
+        return "speaker";
+      if (CONTROL.test(text) || leaks(words) || words.some((word) => ofExamples.includes(word))) return "leak";
       if (echoes(text)) return "echo";
       if (loops(text, words)) return "loop";
       if (givesOtherName(text, known)) return "name";

@@ -1,0 +1,38 @@
+/**
+ * Exchanges that show a small model what kind of answer a message wants: it does not know how short one word is, says
+ * "in one sentence" itself, and takes a plain statement for the title of an essay. The model's guards know them too,
+ * because it likes to speak of them (models/local/guards.ts).
+ */
+export interface WorkedExamples {
+  /** In the order in which they come before the message. */
+  exchanges: readonly (readonly [message: string, answer: string])[];
+  /** Words of theirs that an answer to another message has no reason to use, in lower case. */
+  subjects: readonly string[];
+}
+
+const NONE: WorkedExamples = { exchanges: [], subjects: [] };
+const KINDS: readonly (WorkedExamples & { asked: RegExp })[] = [
+  {
+    asked: /\b(?:in|with) (?:one|a single) word\b/i,
+    exchanges: [["In one word: what colour is the sky?", "Blue."]],
+    subjects: [],
+  },
+  {
+    asked: /\bin (?:one|a single) sentence\b/i,
+    exchanges: [["In one sentence: what is a river?", "A river is a long stream of water that flows to the sea."]],
+    subjects: [],
+  },
+  {
+    // A statement.
+    asked: /^(?:i|i['’]m|i['’]ve|my|we|our|it|it['’]s|the|this|there)\b[^?]*$/i,
+    exchanges: [
+      ["I found a coin in the street.", "How lucky! What will you do with the coin?"],
+      ["My tooth hurts.", "I am sorry to hear that. I hope that your tooth is better soon."],
+      ["I must go home now.", "Goodbye! I hope to see you again."],
+    ],
+    subjects: ["coin", "coins", "street", "tooth", "teeth", "dentist"],
+  },
+];
+
+export const workedExamples = (message: string): WorkedExamples =>
+  KINDS.find(({ asked }) => asked.test(message)) ?? NONE;
