@@ -20,9 +20,9 @@ export interface LoopParts extends CallParts {
 }
 
 /**
- * One run of an agent: summary of older messages, if they do not fit → prompt → model → text and tool calls → tools → again, until the model answers with text alone, a
- * call waits, a limit is reached, something fails or the run is cancelled. It reports everything as events and never
- * throws.
+ * One run of an agent: summary of older messages, if they do not fit → prompt → model → text and tool calls → tools →
+ * again, until the model answers with text alone, a call waits, a limit is reached, something fails or the run is
+ * cancelled. It reports everything as events and never throws.
  */
 export async function* runAgent(run: RunInput, parts: LoopParts): AsyncGenerator<LoopEvent> {
   const { signal, limitMs = RUN_LIMIT_MS } = parts;

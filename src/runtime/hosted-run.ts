@@ -20,7 +20,7 @@ export interface HostedRun {
   mayAsk: boolean;
   /** Set where it may call only the tools of these names, whatever its agent may. */
   onlyTools?: readonly string[] | undefined;
-  /** Searches the agent's memory, where the model cannot; what is found becomes the input's `memories`. Never rejects. */
+  /** Searches the agent's memory, where the model cannot; what is found becomes the input's `memories`. */
   recall?: () => Promise<string[]>;
   /** Notes that it is tainted from now on; resolves when that is committed, or the run was cancelled. */
   taint(): Promise<void>;
@@ -72,8 +72,11 @@ export function takeGoAhead({ missing }: HeldRun, { id, name, input }: ToolCall)
   return at < 0 ? undefined : missing.splice(at, 1)[0]?.goAhead;
 }
 
-/** Sends a run's input: at once, or with what was found in the agent's memory for it. */
+/** Sends a run's input: at once, or with what was found in the agent's memory for it. If that fails, it goes without. */
 export function passOn({ input, recall }: HostedRun, send: (input: RunInput) => void): void {
   if (recall === undefined) send(input);
-  else void recall().then((memories) => send(memories.length === 0 ? input : { ...input, memories }));
+  else {
+    const found = recall().catch((): string[] => []);
+    void found.then((memories) => send(memories.length === 0 ? input : { ...input, memories }));
+  }
 }

@@ -5,7 +5,7 @@ import { faultsOf } from "../support/axe.ts";
 import { browserTest } from "../support/browser.ts";
 import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
 import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
-import { openAs, withConsole } from "./with-console.ts";
+import { withConsoleAs } from "./with-console.ts";
 
 const LAPTOP = { width: 1366, height: 640 };
 const PHONE = { width: 390, height: 844 };
@@ -36,14 +36,7 @@ beforeEach(async () => {
   agentPath = `${agents}/${agent.agentId}`;
 });
 
-const withPage = (use: (page: Page) => Promise<void>) =>
-  withConsole(
-    () => server.url,
-    async (page) => {
-      await openAs(page, server.url, person.token);
-      await use(page);
-    },
-  );
+const withPage = (use: (page: Page) => Promise<void>) => withConsoleAs(server, person, use);
 
 /** Writes a message whose run makes these calls; waits until the last of them asks. */
 async function write(page: Page, text: string, ...calls: [name: string, input: object][]): Promise<void> {

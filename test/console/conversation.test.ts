@@ -5,7 +5,7 @@ import { browserTest } from "../support/browser.ts";
 import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
 import { type AskingTool, askingTool } from "../support/scripted-tools.ts";
 import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
-import { openAs, withConsole } from "./with-console.ts";
+import { withConsoleAs } from "./with-console.ts";
 
 let model: MockModelServer;
 let server: TestServer;
@@ -31,14 +31,7 @@ beforeEach(async () => {
   agentPath = `${agents}/${agent.agentId}`;
 });
 
-const withPage = (use: (page: Page) => Promise<void>) =>
-  withConsole(
-    () => server.url,
-    async (page) => {
-      await openAs(page, server.url, person.token);
-      await use(page);
-    },
-  );
+const withPage = (use: (page: Page) => Promise<void>) => withConsoleAs(server, person, use);
 
 /** An answer that sends its first words at once, and the others when released. */
 function heldAnswer(): { release: () => void } {

@@ -7,7 +7,7 @@ import { bundleOf, filesIn, manifest } from "../bundles/archives.ts";
 import { faultsOf } from "../support/axe.ts";
 import { browserTest } from "../support/browser.ts";
 import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
-import { openAs, withConsole } from "./with-console.ts";
+import { withConsoleAs } from "./with-console.ts";
 
 let server: TestServer;
 let person: Person;
@@ -27,16 +27,14 @@ afterAll(async () => {
 });
 
 const withAgent = (use: (page: Page) => Promise<void>) =>
-  withConsole(
-    () => server.url,
+  withConsoleAs(
+    server,
+    person,
     async (page) => {
-      await openAs(page, server.url, person.token);
-      await page.evaluate((to) => {
-        location.hash = to;
-      }, hash);
       await page.getByRole("heading", { name: "Copy" }).waitFor();
       await use(page);
     },
+    hash,
   );
 
 browserTest("an agent is downloaded as one file, and what an import brings switched off is listed", async () => {

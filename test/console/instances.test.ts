@@ -3,7 +3,7 @@ import type { Page } from "playwright-core";
 import { browserTest } from "../support/browser.ts";
 import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
 import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
-import { lookAgain, openAs, withConsole } from "./with-console.ts";
+import { lookAgain, withConsoleAs } from "./with-console.ts";
 
 let model: MockModelServer;
 let server: TestServer;
@@ -27,14 +27,7 @@ async function make(name: string, ...agents: string[]): Promise<string> {
   return body.instanceId;
 }
 
-const withPage = (use: (page: Page) => Promise<void>) =>
-  withConsole(
-    () => server.url,
-    async (page) => {
-      await openAs(page, server.url, person.token);
-      await use(page);
-    },
-  );
+const withPage = (use: (page: Page) => Promise<void>) => withConsoleAs(server, person, use);
 const row = (page: Page, name: string) => page.locator("#instance-list > li", { hasText: name });
 
 browserTest("every instance is listed with its status, cost and agents, and any can be chosen", async () => {

@@ -3,7 +3,7 @@ import type { Page } from "playwright-core";
 import { faultsOf } from "../support/axe.ts";
 import { browserTest } from "../support/browser.ts";
 import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
-import { openAs, withConsole } from "./with-console.ts";
+import { withConsoleAs } from "./with-console.ts";
 
 let server: TestServer;
 let person: Person;
@@ -21,16 +21,14 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 const withAgent = (use: (page: Page) => Promise<void>) =>
-  withConsole(
-    () => server.url,
+  withConsoleAs(
+    server,
+    person,
     async (page) => {
-      await openAs(page, server.url, person.token);
-      await page.evaluate((to) => {
-        location.hash = to;
-      }, hash);
       await page.getByRole("heading", { name: "Memory" }).waitFor();
       await use(page);
     },
+    hash,
   );
 
 browserTest("a search of the memory shows what was found as text, where it is and who wrote it", async () => {

@@ -6,7 +6,7 @@ import { faultsOf } from "../support/axe.ts";
 import { browserTest } from "../support/browser.ts";
 import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
 import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
-import { openAs, SIZES, tooWide, withConsole } from "./with-console.ts";
+import { openAs, SIZES, tooWide, withConsole, withConsoleAs } from "./with-console.ts";
 
 const clock = handClock();
 let model: MockModelServer;
@@ -34,16 +34,14 @@ beforeEach(async () => {
 
 const listed = async () => (await person.ask("GET", `${agentPath}/schedules`)).body.data;
 const withSchedules = (use: (page: Page) => Promise<void>) =>
-  withConsole(
-    () => server.url,
+  withConsoleAs(
+    server,
+    person,
     async (page) => {
-      await openAs(page, server.url, person.token);
-      await page.evaluate((to) => {
-        location.hash = to;
-      }, hash);
       await page.locator("#schedules:not(.loading)").waitFor();
       await use(page);
     },
+    hash,
   );
 
 browserTest("a schedule is planned with its next five times shown, switched, run, changed and deleted", async () => {

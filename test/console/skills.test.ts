@@ -7,7 +7,7 @@ import { fingerprint } from "../../src/skills/fingerprint.ts";
 import { faultsOf } from "../support/axe.ts";
 import { browserTest } from "../support/browser.ts";
 import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
-import { openAs, SIZES, tooWide, withConsole } from "./with-console.ts";
+import { openAs, SIZES, tooWide, withConsole, withConsoleAs } from "./with-console.ts";
 
 let server: TestServer;
 let person: Person;
@@ -33,16 +33,14 @@ const installed = async () => (await person.ask("GET", skillsPath)).body.data;
 
 /** The page with the skills of the instance. */
 const withSkills = (use: (page: Page) => Promise<void>) =>
-  withConsole(
-    () => server.url,
+  withConsoleAs(
+    server,
+    person,
     async (page) => {
-      await openAs(page, server.url, person.token);
-      await page.evaluate((to) => {
-        location.hash = to;
-      }, hash);
       await page.locator("#skills:not(.loading)").waitFor();
       await use(page);
     },
+    hash,
   );
 const inCatalog = (page: Page, name: string) =>
   page.locator("#catalog li", { has: page.locator("b", { hasText: new RegExp(`^${name}$`) }) });

@@ -4,7 +4,7 @@ import { outsideTool } from "../approvals/asking.ts";
 import { browserTest } from "../support/browser.ts";
 import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
 import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
-import { openAs, withConsole } from "./with-console.ts";
+import { withConsoleAs } from "./with-console.ts";
 
 let model: MockModelServer;
 let server: TestServer;
@@ -28,14 +28,7 @@ beforeEach(async () => {
   for (const name of ["Ada", "Bob"]) await person.ask("POST", agents, { name });
 });
 
-const withPage = (use: (page: Page) => Promise<void>) =>
-  withConsole(
-    () => server.url,
-    async (page) => {
-      await openAs(page, server.url, person.token);
-      await use(page);
-    },
-  );
+const withPage = (use: (page: Page) => Promise<void>) => withConsoleAs(server, person, use);
 async function write(page: Page, text: string): Promise<void> {
   await page.fill("#chat-input", text);
   await page.keyboard.press("Enter");

@@ -3,7 +3,7 @@ import type { Page } from "playwright-core";
 import { faultsOf } from "../support/axe.ts";
 import { browserTest } from "../support/browser.ts";
 import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
-import { openAs, SIZES, tooWide, withConsole } from "./with-console.ts";
+import { SIZES, tooWide, withConsoleAs } from "./with-console.ts";
 
 let server: TestServer;
 let person: Person;
@@ -29,16 +29,14 @@ const policies = async () => (await person.ask("GET", agentPath)).body.tools;
 
 /** The page with the tools of the agent. */
 const withTools = (use: (page: Page) => Promise<void>) =>
-  withConsole(
-    () => server.url,
+  withConsoleAs(
+    server,
+    person,
     async (page) => {
-      await openAs(page, server.url, person.token);
-      await page.evaluate((to) => {
-        location.hash = to;
-      }, hash);
       await page.locator("#tool-list > li").first().waitFor();
       await use(page);
     },
+    hash,
   );
 const policy = (page: Page, tool: string) => page.getByLabel(`Policy of ${tool}`, { exact: true });
 const chosen = (page: Page, tool: string) =>

@@ -49,3 +49,21 @@ export async function openAs(page: Page, url: string, token: string): Promise<vo
   await page.goto(url);
   await page.locator("#signed-in").waitFor();
 }
+
+/** Passes the console to `use`, signed in as this person, at this fragment of its URL; checks what `withConsole` does. */
+export const withConsoleAs = (
+  { url }: { url: string },
+  { token }: { token: string },
+  use: (page: Page) => Promise<void>,
+  hash = "",
+): Promise<void> =>
+  withConsole(
+    () => url,
+    async (page) => {
+      await openAs(page, url, token);
+      await page.evaluate((to) => {
+        location.hash = to;
+      }, hash);
+      await use(page);
+    },
+  );

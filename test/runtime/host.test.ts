@@ -106,6 +106,21 @@ const beginAndHang: Stream = async function* (_, signal) {
   await new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
 };
 const COMPLETED: LoopOutcome = { kind: "completed", finishReason: "stop" };
+test("what was found in the agent's memory is in the prompt, and a search that fails keeps no run from its answer", async () => {
+  const asked: ModelCall[] = [];
+  const one = start(async function* (call, signal) {
+    asked.push(call);
+    yield* say(call, signal);
+  });
+  for (const recall of [async () => ["Maren prefers tea."], () => Promise.reject(new Error("no index"))]) {
+    const seen = observed("run_a");
+    one.run("inst_a", { ...seen.run, recall });
+    expect(await seen.ended).toEqual(COMPLETED);
+  }
+  const systems = asked.map(({ messages }) => messages[0]?.content);
+  expect(systems).toEqual([expect.stringContaining("Maren prefers tea."), expect.not.stringContaining("Maren")]);
+});
+
 test("a run wakes its instance's worker, calls its model with the run's tools and ends", async () => {
   const asked: ModelCall[] = [];
   const { run, events, ended } = observed("run_a");

@@ -7,7 +7,10 @@ type View = (typeof VIEWS)[number];
 export const AGENT_PARTS = ["skills", "tools", "context", "memory", "schedules", "copy"] as const;
 export type AgentPart = (typeof AGENT_PARTS)[number];
 
-/** What the URL's fragment names: a view, or an instance and an agent, with one of its conversations or one part of its page. */
+/**
+ * What the URL's fragment names: a view, or an instance and an agent, with one of its conversations or one part of its
+ * page.
+ */
 export interface Place {
   view: View;
   instanceId: string | null;
