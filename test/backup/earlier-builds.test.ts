@@ -73,6 +73,8 @@ async function expectKept({ answers, balance, waiting }: EarlierBuild, ask: Ask)
 }
 
 function lasting(value: unknown): unknown {
+  // Since schema 26.
+  if (typeof value === "string") return value.replace(/^sched_/, "sch_");
   if (Array.isArray(value)) return value.map(lasting);
   if (typeof value !== "object" || value === null) return value;
   return Object.fromEntries(
