@@ -3,6 +3,7 @@ import type { Config } from "../config.ts";
 import { consolePages } from "../console/pages.ts";
 import type { Delegation } from "../delegation/delegation.ts";
 import { createAdmission } from "../http/admission.ts";
+import { allowOrigins } from "../http/cross-origin.ts";
 import { createIncomingBodies } from "../http/incoming-bodies.ts";
 import { createLastingAnswers } from "../http/lasting-answers.ts";
 import { type Listener, listen } from "../http/listener.ts";
@@ -208,7 +209,7 @@ async function startOn(
   features.imports.recover();
   features.modelCalls.callLog.recover();
   conversations.recover();
-  listener.answerWith(fetch);
+  listener.answerWith(allowOrigins(config.corsOrigins, fetch));
   // Metering starts only when instances can be used.
   meter.resume(instances.allRunning());
   const meterTimer = createMeterTimer(meter, store, foundation.clock, log);

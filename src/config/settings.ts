@@ -11,6 +11,7 @@ import {
   list,
   masked,
   oneOf,
+  orEmpty,
   orNull,
   type Setting,
   text,
@@ -52,6 +53,7 @@ const place = {
   } satisfies Setting<string>,
   port: whole("ROOST_PORT", 7373, "the port to listen on (--port); 0 picks a free one", { min: 0, max: 65_535 }),
   publicUrl: byDefault("the listening URL", publicUrl()),
+  corsOrigins: byDefault("none", orEmpty(list(origin(), "origins such as https://app.example.com"))),
   trustProxy: yesOrNo("ROOST_TRUST_PROXY", "false", "take a client's address from X-Forwarded-For"),
   metricsToken: masked(
     byDefault(
@@ -65,6 +67,15 @@ const place = {
     ),
   ),
 };
+
+/** As browsers send it: a scheme and a host, with a port if it is not the usual one. */
+function origin(): Setting<string> {
+  const setting = url("ROOST_CORS_ORIGINS", "", "origins whose pages may call the API");
+  return {
+    ...setting,
+    read: (value) => (setting.read(value) !== undefined && new URL(value).origin === value ? value : undefined),
+  };
+}
 
 /** Links are built by appending to it. */
 function publicUrl(): Setting<string | null> {

@@ -37,6 +37,7 @@ const SMTP_URL = "smtp://user:pass@host:587 or smtps://…, with user and passwo
 const FROM = "expected one e-mail address, or Name <address>";
 const PUBLIC = "expected an http or https URL that browsers can open, without a user name, ? or #";
 const LISTENED = "expected an address or name of this machine, without a port or brackets";
+const ORIGINS = "expected origins such as https://app.example.com, comma-separated, without duplicates";
 const EGRESS = "expected none, public, or hosts as host or host:port, comma-separated";
 
 /** What could be read in one way only, and would then work in none; each is set alone in the environment. */
@@ -57,6 +58,8 @@ const ALONE: [name: string, value: string, shown: string, told: string][] = [
     "http://********@models.example/v1?********",
     "expected an http or https URL, with its /v1, without ? or #",
   ],
+  ["ROOST_CORS_ORIGINS", "https://app.example/", "https://app.example/", ORIGINS],
+  ["ROOST_CORS_ORIGINS", "*", "*", ORIGINS],
   ["ROOST_EGRESS", "none,public", "none,public", EGRESS],
   ["ROOST_EGRESS", "example.com:99999", "example.com:99999", EGRESS],
 ];
