@@ -1,15 +1,23 @@
 import type { Agent } from "../agents/schema.ts";
 import { withTimeout } from "../lib/concurrency.ts";
+import type { ModelAbilities } from "../models/engine.ts";
 import { PROMPT_FILES } from "../runtime/prompt.ts";
+import { isNotesFile } from "./lines.ts";
 import type { Memory } from "./memory.ts";
 import type { Found } from "./search/entry.ts";
 import type { Sources } from "./sources.ts";
 
 /**
- * What a model that calls no tools is told of the agent's memory: passages about the message that it is to answer, at most
- * five. Nothing of what a stranger may have written, or what was said in the background, is told unasked.
+ * What a model that cannot search the agent's memory is told of it: passages about the message that it is to answer, at most
+ * five. Nothing of what a stranger may have written, or what was said in the background, is told unasked. A model that
+ * follows only a short prompt is told one thing that the person has said or noted, and only if the message asks for such.
  */
-export type Recall = (agent: Agent, message: string, conversationId: string) => Promise<string[]>;
+export type Recall = (
+  agent: Agent,
+  message: string,
+  conversationId: string,
+  prompt: ModelAbilities["prompt"],
+) => Promise<string[]>;
 
 /** The first word waits no longer for it. */
 const DEADLINE_MS = 500;
@@ -20,28 +28,51 @@ const LENGTH = 600;
 /** Where the best of what was found has less, it has little to do with the message. */
 const GOOD = 0.3;
 
+/** For a short prompt: a text that has little to do with the message would be talked about all the same. */
+const GOOD_ALONE = 0.5;
+/** Characters of a text that such a model can take up. */
+const SHORT = 200;
+/** Questions about what the person has told, in the language in which such a model answers. */
+const ASKS = /\?|\b(?:what|who|where|when|which|how|tell|remind|remember)\b/i;
+const OF_PERSON = /\b(?:my|mine|our|ours|we|us|remember|remind|told|said|mentioned|(?:am|do|did|was|have|should) I)\b/i;
+/** Questions and requests tell nothing. */
+const ASKS_SOMETHING =
+  /\?|^(?:please|remind|tell|write|explain|list|give|show|make|help|translate|rewrite|describe|suggest|do|can|could|what|how|why)\b/i;
+
 export const createRecall =
   (memory: Pick<Memory, "search">, sources: Pick<Sources, "isForeground">): Recall =>
-  async (agent, message, conversationId) => {
-    if (message.trim() === "") return [];
+  async (agent, message, conversationId, prompt) => {
+    const isShort = prompt === "short";
+    if (message.trim() === "" || (isShort && !(ASKS.test(message) && OF_PERSON.test(message)))) return [];
     const found = await withTimeout(
       memory.search(agent, message.slice(0, 1_000), LOOKED_AT).catch(() => null),
       DEADLINE_MS,
     );
     return (found?.items ?? [])
-      .filter((one) => one.score >= GOOD && mayBeTold(one, conversationId, sources.isForeground))
-      .slice(0, MOST)
+      .filter((one) => one.score >= (isShort ? GOOD_ALONE : GOOD))
+      .filter((one) => mayBeTold(one, isShort ? null : conversationId, sources.isForeground))
+      .filter((one) => !isShort || (tellsSomething(one) && one.text !== message.trim()))
+      .slice(0, isShort ? 1 : MOST)
       .map(({ text }) => text.slice(0, LENGTH).toWellFormed());
   };
 
-/** Neither what the prompt has anyway, nor what nobody has asked for. */
+/** What a person has said, or a line of the notes. */
+function tellsSomething({ file, origin, text }: Pick<Found, "file" | "origin" | "text">): boolean {
+  const isTold = file === null ? origin === "owner" : isNotesFile(file);
+  return isTold && text.length <= SHORT && !ASKS_SOMETHING.test(text);
+}
+
+/**
+ * Neither what the prompt has anyway, nor what nobody has asked for. `own` is the conversation that the prompt shows, or null
+ * if it shows little of any.
+ */
 export function mayBeTold(
   { file, origin, conversationId }: Pick<Found, "file" | "origin" | "conversationId">,
-  own: string,
+  own: string | null,
   isForeground: (conversationId: string) => boolean,
 ): boolean {
   if (origin !== "owner" && origin !== "agent") return false;
-  if (file === null && conversationId === own) return false;
+  if (file === null && own !== null && conversationId === own) return false;
   if (file !== null && PROMPT_FILES.includes(file)) return false;
   return conversationId === null || isForeground(conversationId);
 }

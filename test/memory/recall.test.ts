@@ -34,12 +34,55 @@ test("what the prompt has anyway is not told again: this conversation, and the f
 test("at most five passages are told, the best, and none that has little to do with the message", async () => {
   const items = [...Array.from({ length: 7 }, (_, at) => found(`fact ${at}`)), found("far", { score: 0.1 })];
   const recall = createRecall({ search: async () => ({ items, degraded: null }) }, { isForeground });
-  expect(await recall({} as Agent, "what?", OWN)).toEqual(["fact 0", "fact 1", "fact 2", "fact 3", "fact 4"]);
+  expect(await recall({} as Agent, "what?", OWN, "full")).toEqual(["fact 0", "fact 1", "fact 2", "fact 3", "fact 4"]);
 });
 
 test("a memory that cannot be searched leaves the prompt without it", async () => {
   const recall = createRecall({ search: () => Promise.reject(new Error("broken")) }, { isForeground });
-  expect(await recall({} as Agent, "what?", OWN)).toEqual([]);
+  expect(await recall({} as Agent, "what?", OWN, "full")).toEqual([]);
+});
+
+test("a model with a short prompt is told one thing that the person has said or noted, if it is asked for such", async () => {
+  const told = (message: string, ...items: Found[]) =>
+    createRecall({ search: async () => ({ items, degraded: null }) }, { isForeground })(
+      {} as Agent,
+      message,
+      OWN,
+      "short",
+    );
+  const fact = found("My dog is called Bruno.", { conversationId: OWN });
+  const asked = "What is my dog called?";
+  expect(await told(asked, fact, found("I like dogs."))).toEqual([fact.text]);
+  expect(await told(asked, found("- The dog: Bruno.", { file: "memory/2026-11-22.md", origin: "agent" }))).toHaveLength(
+    1,
+  );
+  // Nothing that is not near, questions, its own words, or long texts; and nothing where nobody asks.
+  expect(await told(asked, found("We have a dog.", { score: 0.4 }), found("Is my dog ill?"), found(asked))).toEqual([]);
+  expect(await told("Remind me of my dog's name", found("Remind me of my dog's name"))).toEqual([]);
+  expect(await told(asked, { ...fact, origin: "agent" }, { ...fact, text: `My dog ${"x".repeat(300)}` })).toEqual([]);
+  expect(await told(asked, { ...fact, origin: "untrusted" }, { ...fact, conversationId: BACKGROUND })).toEqual([]);
+  for (const message of ["Tell me about dogs.", "My dog is ill.", "Why is the sky blue?"]) {
+    expect(await told(message, fact)).toEqual([]);
+  }
+});
+
+test("a short prompt shows it as something that the person has said before", () => {
+  const run: RunInput = {
+    ...{ runId: "run_a", agentName: "Ada", files: [], skills: [], moreSkills: 0, readsSkills: false, earlier: 40 },
+    model: { contextTokens: 2_048, tools: false, prompt: "short" },
+    conversation: [{ role: "user", text: "What is my dog called?" }],
+    journal: [],
+    memories: ["- My dog is called Bruno."],
+  };
+  expect(
+    toMessages(buildPrompt(run))
+      .slice(1)
+      .map(({ role, content }) => [role, content]),
+  ).toEqual([
+    ["user", "My dog is called Bruno."],
+    ["assistant", "I will remember that."],
+    ["user", "What is my dog called?"],
+  ]);
 });
 
 test("passages are in the prompt, as far as an eighth of it holds them", () => {

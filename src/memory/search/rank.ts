@@ -10,6 +10,8 @@ const TEXTS = WORDS + TRIGRAMS;
 /** The vectors' model was trained on English: there they find what was meant more often than words do. */
 const NEARNESS = 1;
 const NEARNESS_IN_ENGLISH = 3;
+/** The best score where nothing is known of the meaning: words that fit may be about something else. */
+const BY_WORDS_ALONE = 0.45;
 
 /** What ranks this much lower than the best has only words of the query that say little. */
 const GOOD = 0.5;
@@ -33,7 +35,7 @@ export interface Lists {
 
 /**
  * Ids, best first, with a score from 0 to 1: what is first in both lists and the same in meaning is worth 1. `nearOf` gives
- * a passage's cosine, or null if it has no vector yet; without it, the query has none.
+ * a passage's cosine, or null if it has no vector yet; without it, the query has none, and words are all there is.
  */
 export function fuse(
   { words, trigrams, vectors }: Lists,
@@ -47,11 +49,13 @@ export function fuse(
   ] as const) {
     for (const [at, id] of list.entries()) texts.set(id, (texts.get(id) ?? 0) + (weight * (K + 1)) / (K + 1 + at));
   }
-  const weight = nearOf === null ? 0 : isEnglish ? NEARNESS_IN_ENGLISH : NEARNESS;
+  const isKnown = nearOf !== null && [...texts.keys()].some((id) => nearOf(id) !== null);
+  const weight = isEnglish ? NEARNESS_IN_ENGLISH : NEARNESS;
   const [nearest = -1] = vectors;
   const best = nearOf?.(nearest) ?? 0;
   return [...texts]
     .map(([id, text]) => {
+      if (!isKnown) return { id, score: (BY_WORDS_ALONE * text) / TEXTS };
       // Without a vector it is taken to be as near as its words are good, or the newest texts would come last.
       const near = nearOf?.(id) ?? (best * text) / TEXTS;
       return { id, score: (text + weight * Math.max(0, near)) / (TEXTS + weight) };

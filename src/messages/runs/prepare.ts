@@ -47,7 +47,7 @@ export interface PrepareParts {
   history: ReadHistory;
   taint: Pick<Taint, "isMarked">;
   /** What the agent's memory has about a message, for a model that cannot search it. */
-  recall(agent: Agent, message: string, conversationId: string): Promise<string[]>;
+  recall(agent: Agent, message: string, conversationId: string, prompt: ModelAbilities["prompt"]): Promise<string[]>;
   /** The form of the run's answer, if it is to be JSON. */
   outputOf(runId: string): OutputForm | null;
 }
@@ -107,7 +107,9 @@ export function preparePrompt(
     ...extras,
   };
   const isTold = isToldOfMemory(agent, abilities);
-  const conversationTokens = conversationRoom(frame, tools) - (isTold ? tokensOfMemories(abilities.contextTokens) : 0);
+  const { contextTokens, prompt } = abilities;
+  const toldTokens = isTold ? tokensOfMemories(contextTokens) : 0;
+  const conversationTokens = conversationRoom(frame, tools) - toldTokens;
   const { compaction, isTainted, ...conversation } = parts.history(run, conversationTokens, abilities);
   return {
     agentId: agent.agentId,
@@ -118,15 +120,15 @@ export function preparePrompt(
     ...bounds,
     compaction,
     ...(isTold && {
-      recall: () => parts.recall(agent, conversation.conversation.at(-1)?.text ?? "", conversationId),
+      recall: () => parts.recall(agent, conversation.conversation.at(-1)?.text ?? "", conversationId, prompt),
     }),
     input: { ...frame, ...conversation, ...(compaction && { compaction: compaction.input }) },
   };
 }
 
-/** The embedded model would repeat what it is told; others that call no tools are told, unless their owner denies it. */
+/** Models that cannot search it are told, unless their owner denies it. */
 const isToldOfMemory = ({ tools: policies }: Agent, { tools, prompt }: ModelAbilities): boolean =>
-  tools === false && prompt === "full" && policies?.search_memory !== "deny";
+  (tools === false || prompt === "short") && policies?.search_memory !== "deny";
 
 /** All that its model can call and its owner has not denied. */
 function toolsFor(
