@@ -59,6 +59,7 @@ function fill(path: string, agentId: string, year: Year): void {
   for (const { type, name } of aside) sqlite.run(`DROP ${type} ${name}`);
   addAgents(sqlite, agentId, year);
   addExchanges(sqlite, year);
+  addUsage(sqlite);
   countThem(sqlite);
   for (const { sql } of aside) sqlite.run(sql);
   sqlite.run("COMMIT");
@@ -137,6 +138,20 @@ function addExchanges(sqlite: Database, { exchanges, neighbours, runsWithEvents 
       ${Date.now() - 6 * DAY_MS} + (${runsWithEvents} - last + run)
     FROM said CROSS JOIN lasts USING (slot) CROSS JOIN slots USING (slot) CROSS JOIN kinds
     WHERE run > last - ${runsWithEvents} ORDER BY said.rowid, place`);
+}
+
+/** What models took, day by day. */
+function addUsage(sqlite: Database): void {
+  sqlite.run(`
+    INSERT INTO model_usage
+    WITH days AS (SELECT slot, date(at / 1000, 'unixepoch') AS day, count(*) AS calls FROM said GROUP BY slot, day),
+      named AS (SELECT account_id, instance_id, agent_id, day, calls FROM days CROSS JOIN slots USING (slot)
+        CROSS JOIN instances USING (instance_id)),
+      kinds (kind) AS (VALUES ('agent'), ('instance'), ('model'), ('day'), ('host'))
+    SELECT account_id, kind,
+      CASE kind WHEN 'agent' THEN agent_id WHEN 'instance' THEN instance_id WHEN 'model' THEN 'openai:mock' ELSE '' END AS name,
+      day, sum(calls), sum(calls), 900 * sum(calls), 0, 24 * sum(calls), NULL
+    FROM named CROSS JOIN kinds GROUP BY account_id, kind, name, day`);
 }
 
 /** What triggers keep. */

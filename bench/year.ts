@@ -3,6 +3,7 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import { openHostKeys } from "../src/accounts/host-keys.ts";
 import { createPaging } from "../src/http/paging.ts";
+import { dayOf } from "../src/lib/calendar.ts";
 import { defaultConversationOf } from "../src/messages/conversations.ts";
 import { median, type Row, residentMiB } from "./figure.ts";
 import { type BenchHost, startHost, startMock } from "./host.ts";
@@ -82,8 +83,12 @@ const WORKS: Record<string, (aged: Aged) => Promise<unknown>> = {
   "list of agents": ({ host, agent }) => host.ask("GET", agent.replace(/\/[^/]*$/, "")),
   "100 events of a resumed stream": (aged) => resume(aged, "/events"),
   "the same of one conversation": (aged) => resume(aged, `/events?conversationId=${aged.conversation}`),
+  "usage of a year by day": ({ host }) => host.ask("GET", `/v1/usage?by=day&limit=100&${ofYear()}`),
+  "usage of a year by agent": ({ host }) => host.ask("GET", `/v1/usage?by=agent&${ofYear()}`),
   "a message, to its answer": ({ host, agent }) => host.ask("POST", `${agent}/messages`, { message: "Hello" }),
 };
+
+const ofYear = (): string => `from=${dayOf(Date.now() - 365 * 86_400_000)}&to=${dayOf(Date.now())}`;
 
 async function age(host: BenchHost, year: Year): Promise<Aged> {
   const { instanceId } = await host.ask("POST", "/v1/instances", { name: "year" });

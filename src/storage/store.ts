@@ -2,6 +2,7 @@ import { Database } from "bun:sqlite";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
+import { createCheckpoints, type Progress } from "./checkpoints.ts";
 import { createCommitPace } from "./commit-pace.ts";
 import { createPrivately, damagedError, isDamage, openError, prepareConnection, quickCheck } from "./connection.ts";
 import { migrate } from "./migrate.ts";
@@ -75,7 +76,7 @@ export function openStore(dataDir: string, syncOf: (path: string) => WalSync = c
     sqlite.close();
     throw isDamage(error) ? damagedError(path, error.message) : openError(path, error);
   }
-  return createStore(sqlite, syncOf(`${path}-wal`));
+  return createStore(sqlite, path, syncOf(`${path}-wal`));
 }
 
 function openFile(dataDir: string, path: string): Database {
@@ -88,7 +89,7 @@ function openFile(dataDir: string, path: string): Database {
   }
 }
 
-function createStore(sqlite: Database, walSync: WalSync): Store {
+function createStore(sqlite: Database, path: string, walSync: WalSync): Store {
   const hooks: CommitHook[] = [];
   let pending: Pending[] = [];
   let closed = false;
@@ -99,6 +100,22 @@ function createStore(sqlite: Database, walSync: WalSync): Store {
 
   const transactions = prepareTransactions(sqlite);
   const snapshot = createSnapshot(sqlite, transactions);
+  const checkpoints = createCheckpoints({
+    path,
+    walSync,
+    checkpoint(syncs) {
+      snapshot.end();
+      setDurability("process");
+      if (!syncs) sqlite.run("PRAGMA synchronous = OFF");
+      try {
+        return sqlite.query<Progress, []>("PRAGMA wal_checkpoint(PASSIVE)").get() ?? { log: 0, checkpointed: 0 };
+      } finally {
+        if (!syncs) sqlite.run("PRAGMA synchronous = NORMAL");
+      }
+    },
+    lose: loseDisk,
+    leaveTo: (frames) => void sqlite.run(`PRAGMA wal_autocheckpoint = ${frames}`),
+  });
 
   /** Removes and returns the hooks beyond the first `kept`. */
   const takeHooks = (kept = 0): CommitHook[] => hooks.splice(kept);
@@ -138,6 +155,7 @@ function createStore(sqlite: Database, walSync: WalSync): Store {
       undoAll(takeHooks());
       throw error;
     }
+    checkpoints.committed();
     runAll(takeHooks().map(({ then }) => then));
     return result;
   }
@@ -245,6 +263,7 @@ function createStore(sqlite: Database, walSync: WalSync): Store {
       if (closed) return;
       while (pending.length > 0) commitPending();
       snapshot.end();
+      checkpoints.close();
       walSync.close();
       closed = true;
       try {

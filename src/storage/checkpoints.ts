@@ -1,0 +1,152 @@
+import { Database } from "bun:sqlite";
+import { fdatasync, readdirSync, readlinkSync, realpathSync } from "node:fs";
+import type { WalSync } from "./wal-sync.ts";
+
+/** Frames of the log, and how many of them are in the database. */
+export interface Progress {
+  log: number;
+  checkpointed: number;
+}
+
+export interface CheckpointParts {
+  path: string;
+  walSync: Pick<WalSync, "sync">;
+  /** `PRAGMA wal_checkpoint(PASSIVE)` on the writing connection, outside of a transaction. Without `syncs` nothing is synced. */
+  checkpoint(syncs: boolean): Progress;
+  /** SQLite makes its own checkpoint only with so many frames. */
+  leaveTo(frames: number): void;
+  /** Called when the disk has not kept what was copied. */
+  lose(reason: unknown): void;
+}
+
+export interface Checkpoints {
+  /** Call it after each commit. Throws nothing. */
+  committed(): void;
+  close(): void;
+}
+
+/** The call of the operating system, which tests watch. */
+const system = { fdatasync };
+
+/** Frames that are copied at once, in some milliseconds; the time between two copies follows from it. */
+const FRAMES_AT_ONCE = 750;
+/** With so many the log begins anew: 32 MiB. */
+const FRAMES_OF_LOG = 8_000;
+/** With so many SQLite makes its own checkpoint: 64 MiB. */
+const MAX_FRAMES = 16_000;
+const [MIN_WAIT_MS, MAX_WAIT_MS] = [25, 30_000];
+
+/**
+ * Copies the write-ahead log into the database while the host works, without waiting for the disk. SQLite's own checkpoint
+ * syncs the log, and the database with all that it has copied, on the thread that serves everybody: for tenths of a second
+ * on a busy disk. Here the operating system syncs in a thread of its own:
+ *
+ * 1. A reader is held: frames that are written later are not copied, and the log cannot begin anew meanwhile.
+ * 2. The log is synced, as SQLite would do before it copies.
+ * 3. At the next commit, what the reader has seen is copied, and then the database is synced.
+ * 4. The reader lets go. When the log is long, the rest is copied in SQLite's own way, with its syncs: it is little.
+ *
+ * Where this cannot be done, or is not fast enough, SQLite's own checkpoint is.
+ */
+export function createCheckpoints(
+  { path, walSync, checkpoint, leaveTo, lose }: CheckpointParts,
+  calls: typeof system = system,
+): Checkpoints {
+  let reader: Database | undefined;
+  let file = -1;
+  /** `off`: nothing can be synced here. `synced`: what the reader has seen may be copied. */
+  let state: "idle" | "busy" | "synced" | "off" = "idle";
+  let endedAt = performance.now();
+  let waitMs = MIN_WAIT_MS;
+  let framesBefore = 0;
+
+  /** Holds the reader. What is written from here on is not copied, and overwrites nothing of the log. */
+  function hold(): void {
+    state = "busy";
+    if (!isLinkTo(file, path)) file = descriptorOf(path);
+    if (file === -1) {
+      state = "off";
+      return;
+    }
+    if (reader === undefined) {
+      reader = new Database(path, { readonly: true, strict: true });
+      reader.run("PRAGMA cache_size = -64");
+      leaveTo(MAX_FRAMES);
+    }
+    reader.run("BEGIN");
+    reader.query("SELECT 1 FROM sqlite_schema").get();
+    walSync.sync().then(() => {
+      if (state === "busy") state = "synced";
+    }, letGo);
+  }
+
+  function letGo(): void {
+    if (state === "off") return;
+    if (reader?.inTransaction) reader.run("COMMIT");
+    state = "idle";
+    endedAt = performance.now();
+  }
+
+  function copy(): void {
+    const { log } = checkpoint(false);
+    const written = Math.max(1, log < framesBefore ? log : log - framesBefore);
+    const tookMs = performance.now() - endedAt;
+    waitMs = Math.min(Math.max(MIN_WAIT_MS, (tookMs * FRAMES_AT_ONCE) / written), MAX_WAIT_MS);
+    framesBefore = log;
+    calls.fdatasync(file, (error) => {
+      if (state === "off") return;
+      // The reader stays, so that the log keeps what the database may have lost.
+      if (error) state = "off";
+      if (error) return lose(error);
+      letGo();
+      if (log >= FRAMES_OF_LOG) attempt(() => void checkpoint(true));
+    });
+  }
+
+  /** Without what cannot be done, as on a full disk, SQLite's own checkpoint comes instead. */
+  function attempt(work: () => void): void {
+    try {
+      work();
+    } catch {
+      letGo();
+    }
+  }
+
+  return {
+    committed() {
+      if (state === "idle" && performance.now() - endedAt >= waitMs) attempt(hold);
+      if (state !== "synced") return;
+      state = "busy";
+      // Not in the turn of the commit, whose answers are to go out first.
+      setImmediate(() => {
+        if (state === "busy") attempt(copy);
+      });
+    },
+    close() {
+      state = "off";
+      reader?.close();
+    },
+  };
+}
+
+/** SQLite's own descriptor of the file: closing another one would drop its locks. -1 where it cannot be found. */
+function descriptorOf(path: string): number {
+  try {
+    return (
+      readdirSync("/proc/self/fd")
+        .map(Number)
+        .find((file) => isLinkTo(file, path)) ?? -1
+    );
+  } catch {
+    return -1;
+  }
+}
+
+/** Whether it is still a descriptor of this file: the one that was found may have been another connection's. */
+function isLinkTo(file: number, path: string): boolean {
+  try {
+    return readlinkSync(`/proc/self/fd/${file}`) === realpathSync(path);
+  } catch {
+    return false;
+  }
+}

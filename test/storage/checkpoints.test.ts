@@ -1,0 +1,131 @@
+import { Database } from "bun:sqlite";
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { fdatasync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Checkpoints, createCheckpoints, type Progress } from "../../src/storage/checkpoints.ts";
+import { openStore, type Store } from "../../src/storage/store.ts";
+import { createWalSync, type WalSync } from "../../src/storage/wal-sync.ts";
+
+/** What SQLite and the operating system were asked for, in order. */
+type Step = { kind: "copied" | "finished"; progress: Progress } | { kind: "syncing" | "synced" };
+
+let dataDir: string;
+beforeEach(() => {
+  dataDir = mkdtempSync(join(tmpdir(), "roost-checkpoints-"));
+});
+afterEach(() => rmSync(dataDir, { recursive: true, force: true }));
+
+function open(mayEnd = Promise.resolve()) {
+  const path = join(dataDir, "some.db");
+  const sqlite = new Database(path, { create: true, strict: true });
+  for (const pragma of ["journal_mode = WAL", "synchronous = NORMAL", "wal_autocheckpoint = 0"])
+    sqlite.run(`PRAGMA ${pragma}`);
+  sqlite.run("CREATE TABLE rows (id INTEGER PRIMARY KEY, data BLOB)");
+  const walSync: WalSync = createWalSync(`${path}-wal`);
+  const steps: Step[] = [];
+  const checkpoints: Checkpoints = createCheckpoints(
+    {
+      path,
+      walSync,
+      leaveTo: () => {},
+      lose: () => {},
+      checkpoint(syncs) {
+        const progress = sqlite.query<Progress, []>("PRAGMA wal_checkpoint(PASSIVE)").get() as Progress;
+        steps.push({ kind: syncs ? "finished" : "copied", progress });
+        return progress;
+      },
+    },
+    {
+      fdatasync: ((file: number, done: (error: NodeJS.ErrnoException | null) => void) => {
+        steps.push({ kind: "syncing" });
+        fdatasync(file, async (error) => {
+          await mayEnd;
+          steps.push({ kind: "synced" });
+          done(error);
+        });
+      }) as typeof fdatasync,
+    },
+  );
+  const write = () => {
+    sqlite.run("INSERT INTO rows (data) VALUES (randomblob(200000))");
+    checkpoints.committed();
+  };
+  const close = () => {
+    checkpoints.close();
+    walSync.close();
+    sqlite.close();
+  };
+  return { sqlite, steps, checkpoints, write, close };
+}
+const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
+
+test.skipIf(process.platform !== "linux")(
+  "while somebody writes, the log is copied but for its newest frames, and begins anew after a whole copy with syncs",
+  async () => {
+    const { steps, write, close } = open();
+    let [last, isAnew] = [0, false];
+    while (!isAnew) {
+      write();
+      await nextTurn();
+      const step = steps.findLast(({ kind }) => kind === "copied");
+      if (step?.kind !== "copied") continue;
+      isAnew = step.progress.log < last;
+      last = step.progress.log;
+    }
+    close();
+    for (const [at, step] of steps.entries()) {
+      if (step.kind === "copied") expect(step.progress.checkpointed).toBeLessThan(step.progress.log);
+      // It finds on disk what was copied before.
+      else if (step.kind === "finished") {
+        expect(step.progress.checkpointed).toBe(step.progress.log);
+        expect(steps[at - 1]?.kind).toBe("synced");
+      }
+    }
+    expect(steps.filter(({ kind }) => kind === "finished")).not.toEqual([]);
+  },
+);
+
+test.skipIf(process.platform !== "linux")(
+  "a log of which everything was copied, because nothing was written meanwhile, begins anew only once that is on disk",
+  async () => {
+    const held = Promise.withResolvers<void>();
+    const { sqlite, steps, checkpoints, write, close } = open(held.promise);
+    write();
+    while (!steps.some(({ kind }) => kind === "syncing")) {
+      checkpoints.committed();
+      await nextTurn();
+    }
+    const [copied] = steps;
+    if (copied?.kind !== "copied") throw new Error("nothing was copied");
+    const { log, checkpointed } = copied.progress;
+    expect(checkpointed).toBe(log);
+    const frames = () => sqlite.query<Progress, []>("PRAGMA wal_checkpoint(PASSIVE)").get()?.log;
+    write();
+    expect(frames()).toBeGreaterThan(log);
+    held.resolve();
+    while (!steps.some(({ kind }) => kind === "synced")) await nextTurn();
+    await nextTurn();
+    frames();
+    write();
+    expect(frames()).toBeLessThan(log * 2);
+    close();
+  },
+);
+
+test.skipIf(process.platform !== "linux")(
+  "a store leaves nothing to SQLite's own checkpoints, and all is there when it is opened again",
+  async () => {
+    let store: Store = openStore(dataDir);
+    store.sqlite.run("CREATE TABLE rows (id INTEGER PRIMARY KEY, data BLOB)");
+    const left = () => Object.values(store.sqlite.query("PRAGMA wal_autocheckpoint").get() ?? {})[0];
+    const before = left();
+    let rows = 0;
+    const write = () => store.sqlite.run("INSERT INTO rows (data) VALUES (randomblob(100000))");
+    for (; left() === before || rows < 500; rows++) await store.commitSoon(write, "process");
+    store.close();
+    store = openStore(dataDir);
+    expect(store.sqlite.query("SELECT count(*) AS rows FROM rows").get()).toEqual({ rows });
+    store.close();
+  },
+);
