@@ -15,8 +15,8 @@ export function writeReport(judged: readonly Judged[], seeds: number): string {
       "refuse, or begin advice with what not to do (*refuses*); it does not come to the internet, technology, France and " +
       "other subjects that nobody mentioned (*stray*); it does not take the user for itself, or deny its character (*role*); it has the requested length and language, ends with a complete sentence and stays on " +
       "topic, measured as the cosine similarity (MiniLM) to a reference answer. A good answer breaks no rule. *Roost* is the " +
-      "product with its prompt and guards; *plain* is the same model and sampling with only `SOUL.md` as the system prompt, " +
-      "and the whole conversation.",
+      "product with its prompt, guidance and guards; *plain* is the same model and sampling with only `SOUL.md` as the system " +
+      "prompt, and the whole conversation.",
     `${whatRan(judged, seeds)} The prompt, guards and sampling were tuned on one half of the cases, and the other half was ` +
       "held out. The case's id decides which half it is in.",
     "These four rules were written after reading 130 answers of the tuning half as a newcomer would: the rules before them " +
