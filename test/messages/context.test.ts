@@ -12,8 +12,9 @@ const LOOK: Tool = {
   input: z.object({ at: z.string() }),
   changes: "nothing",
   deadlineMs: 5_000,
+  untrustedOutput: false,
   run: async () => "It is blue.",
-} as unknown as Tool;
+};
 
 let it: Conversation;
 beforeAll(async () => {
@@ -31,7 +32,7 @@ beforeEach(() => it.begin());
 interface Sent {
   role: string;
   content: string | null;
-  tool_calls?: { id: string; function: object }[];
+  tool_calls?: { id: string; function: { name: string; arguments: string } }[];
 }
 
 const context = async (query = ""): Promise<PromptContext> =>
@@ -73,6 +74,25 @@ test("a later prompt shows the tools that were called for an answer, and what th
   expect(messages[3]).toMatchObject({ content: "It is blue.", tool_call_id: messages[2]?.tool_calls?.[0]?.id });
   expect(messages[4]?.content).toBe(" It is blue.");
   expect((await context()).pieces.some(({ text }: { text: string }) => text.includes("(called look"))).toBe(true);
+});
+
+test("calls of several answers have ids of their own in a later prompt, also if a server numbers each answer's anew", async () => {
+  const look = (at: string) => ({ id: "call_0", name: "look", arguments: { at } });
+  it.when(
+    "which rooms?",
+    { kind: "tools", calls: [look("the kitchen")] },
+    { kind: "tools", calls: [look("the hall")] },
+    { kind: "text", tokens: ["Two."] },
+  );
+  await it.send("which rooms?");
+  await it.send("are you sure?");
+  const messages: Sent[] = it.mock.requests.at(-1)?.body.messages ?? [];
+  const calls = messages.flatMap(({ tool_calls = [] }) => tool_calls).slice(-2);
+  expect(calls.map(({ function: { arguments: input } }) => input)).toEqual([
+    '{"at":"the kitchen"}',
+    '{"at":"the hall"}',
+  ]);
+  expect(new Set(calls.map(({ id }) => id)).size).toBe(2);
 });
 
 test("a summary is a piece, and what is left out is counted and told", async () => {

@@ -38,7 +38,8 @@ export function stepQueries(db: Db) {
       { messageId, agentId, conversationId, runId }: Omit<Message, "messageSeq" | "tokens">,
       done: readonly JournalStep[],
     ) {
-      const steps = shortened(done.filter(({ calls }) => calls.length > 0).map((step) => asPast(step, runId)));
+      const withCalls = done.filter(({ calls }) => calls.length > 0);
+      const steps = shortened(withCalls.map((step, at) => asPast(step, `${runId.slice(-6)}_${at}`)));
       if (steps.length === 0) return;
       const tokens = steps.reduce(
         (sum, step) => sum + tokensOfMessage(tokensOf(step.text)) + tokensOfCalls(step.calls),
@@ -63,10 +64,10 @@ export function stepQueries(db: Db) {
 }
 
 /** Servers number the calls of each answer anew; in a prompt with several, each call needs an id of its own. */
-function asPast({ text, calls }: JournalStep, runId: string): PastStep {
+function asPast({ text, calls }: JournalStep, prefix: string): PastStep {
   const made = calls.map(
     ({ id, name, input, result }): MadeCall => ({
-      call: { id: `${runId.slice(-6)}_${id}`.slice(0, 64), name, input: shortInput(input) },
+      call: { id: `${prefix}_${id}`.slice(0, 64), name, input: shortInput(input) },
       result: cut(result?.output ?? NO_RESULT, MAX_TEXT),
     }),
   );
