@@ -34,7 +34,8 @@ const GOOD_ALONE = 0.5;
 const SHORT = 200;
 /** Questions about what the person has told, in the language in which such a model answers. */
 const ASKS = /\?|\b(?:what|who|where|when|which|how|tell|remind|remember)\b/i;
-const OF_PERSON = /\b(?:my|mine|our|ours|we|us|remember|remind|told|said|mentioned|(?:am|do|did|was|have|should) I)\b/i;
+const OF_PERSON =
+  /\b(?:where (?:is|are|was|were)|my|mine|our|ours|we|us|remember|remind|told|said|mentioned|(?:am|do|did|was|have|should) I)\b/i;
 /** Questions and requests tell nothing. */
 const ASKS_SOMETHING =
   /\?|^(?:please|remind|tell|write|explain|list|give|show|make|help|translate|rewrite|describe|suggest|do|can|could|what|how|why)\b/i;

@@ -85,8 +85,8 @@ function examplesFor(message: string): Turn[] {
 }
 
 /**
- * Something that the person has told before, as a turn: of 14 facts, such a model gave back 13, against 11 where its
- * instructions said so and none where nothing did.
+ * Something that the person has told before, as a turn: of 14 facts, the embedded model gave back 11 to 13, none
+ * without, and 7 where it was told a second thing too.
  */
 const told = (memory: string): Turn[] => [
   { role: "user", text: memory.replace(/^[-*]\s+/, "") },
