@@ -100,11 +100,13 @@ test("a question stays until its answer goes, and a run that is not over keeps i
 
 test("the records of runs that are over go at the end of theirs, with what was decided for them", async () => {
   const { runId } = await send("Hello");
-  sqlite().run(
-    `INSERT INTO approvals (approval_id, account_id, instance_id, agent_id, conversation_id, run_id, first_event_id, kind,
-       status, tool, input, input_hash, tainted, decided_at, expires_at, created_at)
-     VALUES ('appr_1', ?, ?, ?, ?, ?, 0, 'tool', 'approved', 'now', '{}', ?, 0, ?, 0, 0)`,
-    [it.person.accountId, it.instance, agent, conversation(), runId, "0".repeat(64), clock.now()],
+  it.server.foundation.store.transaction(() =>
+    sqlite().run(
+      `INSERT INTO approvals (approval_id, account_id, instance_id, agent_id, conversation_id, run_id, first_event_id, kind,
+         status, tool, input, input_hash, tainted, decided_at, expires_at, created_at)
+       VALUES ('appr_1', ?, ?, ?, ?, ?, 0, 'tool', 'approved', 'now', '{}', ?, 0, ?, 0, 0)`,
+      [it.person.accountId, it.instance, agent, conversation(), runId, "0".repeat(64), clock.now()],
+    ),
   );
   clock.advance(60 * DAY);
   await tidy();
