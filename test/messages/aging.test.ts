@@ -29,6 +29,9 @@ const textsOf = async () =>
   (await ask("GET", at("/messages"))).body.data.map(({ message }: { message: string }) => message);
 const tidy = () => it.server.app.housekeeping.tidy();
 const sqlite = () => it.server.foundation.store.sqlite;
+/** As the host writes: what it reads in the same turn sees one moment. */
+const write = (sql: string, values: (string | number)[]) =>
+  it.server.foundation.store.transaction(() => sqlite().run(sql, values));
 const one = (sql: string, ...values: string[]) =>
   sqlite()
     .query(sql)
@@ -69,7 +72,7 @@ test("messages go at the end of their life, and everything that counts or rememb
 });
 
 test("events have no text that is older than messages may be, and their cursors are gone", async () => {
-  sqlite().run("UPDATE events SET created_at = ? WHERE agent_id = ?", [clock.now(), agent]);
+  write("UPDATE events SET created_at = ? WHERE agent_id = ?", [clock.now(), agent]);
   await send("Hello");
   clock.advance(7 * DAY + 1);
   await send("again");
@@ -100,13 +103,11 @@ test("a question stays until its answer goes, and a run that is not over keeps i
 
 test("the records of runs that are over go at the end of theirs, with what was decided for them", async () => {
   const { runId } = await send("Hello");
-  it.server.foundation.store.transaction(() =>
-    sqlite().run(
-      `INSERT INTO approvals (approval_id, account_id, instance_id, agent_id, conversation_id, run_id, first_event_id, kind,
-         status, tool, input, input_hash, tainted, decided_at, expires_at, created_at)
-       VALUES ('appr_1', ?, ?, ?, ?, ?, 0, 'tool', 'approved', 'now', '{}', ?, 0, ?, 0, 0)`,
-      [it.person.accountId, it.instance, agent, conversation(), runId, "0".repeat(64), clock.now()],
-    ),
+  write(
+    `INSERT INTO approvals (approval_id, account_id, instance_id, agent_id, conversation_id, run_id, first_event_id, kind,
+       status, tool, input, input_hash, tainted, decided_at, expires_at, created_at)
+     VALUES ('appr_1', ?, ?, ?, ?, ?, 0, 'tool', 'approved', 'now', '{}', ?, 0, ?, 0, 0)`,
+    [it.person.accountId, it.instance, agent, conversation(), runId, "0".repeat(64), clock.now()],
   );
   clock.advance(60 * DAY);
   await tidy();
