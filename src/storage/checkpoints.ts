@@ -1,6 +1,5 @@
 import { Database } from "bun:sqlite";
 import { fdatasync, readdirSync, readlinkSync, realpathSync } from "node:fs";
-import type { WalSync } from "./wal-sync.ts";
 
 /** Frames of the log, and how many of them are in the database. */
 export interface Progress {
@@ -10,7 +9,6 @@ export interface Progress {
 
 export interface CheckpointParts {
   path: string;
-  walSync: Pick<WalSync, "sync">;
   /** `PRAGMA wal_checkpoint(PASSIVE)` on the writing connection, outside of a transaction. Without `syncs` nothing is synced. */
   checkpoint(syncs: boolean): Progress;
   /** SQLite makes its own checkpoint only with so many frames. */
@@ -49,11 +47,12 @@ const [MIN_WAIT_MS, MAX_WAIT_MS] = [25, 30_000];
  * Where this cannot be done, or is not fast enough, SQLite's own checkpoint is.
  */
 export function createCheckpoints(
-  { path, walSync, checkpoint, leaveTo, lose }: CheckpointParts,
+  { path, checkpoint, leaveTo, lose }: CheckpointParts,
   calls: typeof system = system,
 ): Checkpoints {
   let reader: Database | undefined;
-  let file = -1;
+  const log = `${path}-wal`;
+  let [file, logFile] = [-1, -1];
   /** `off`: nothing can be synced here. `synced`: what the reader has seen may be copied. */
   let state: "idle" | "busy" | "synced" | "off" = "idle";
   let endedAt = performance.now();
@@ -64,7 +63,8 @@ export function createCheckpoints(
   function hold(): void {
     state = "busy";
     if (!isLinkTo(file, path)) file = descriptorOf(path);
-    if (file === -1) {
+    if (!isLinkTo(logFile, log)) logFile = descriptorOf(log);
+    if (file === -1 || logFile === -1) {
       state = "off";
       return;
     }
@@ -75,9 +75,19 @@ export function createCheckpoints(
     }
     reader.run("BEGIN");
     reader.query("SELECT 1 FROM sqlite_schema").get();
-    walSync.sync().then(() => {
-      if (state === "busy") state = "synced";
-    }, letGo);
+    sync(logFile, () => {
+      state = "synced";
+    });
+  }
+
+  function sync(descriptor: number, then: () => void): void {
+    calls.fdatasync(descriptor, (error) => {
+      if (state === "off") return;
+      if (!error) return then();
+      // The reader stays, so that the log keeps what the database may have lost.
+      state = "off";
+      lose(error);
+    });
   }
 
   function letGo(): void {
@@ -88,18 +98,14 @@ export function createCheckpoints(
   }
 
   function copy(): void {
-    const { log } = checkpoint(false);
-    const written = Math.max(1, log < framesBefore ? log : log - framesBefore);
+    const { log: frames } = checkpoint(false);
+    const written = Math.max(1, frames < framesBefore ? frames : frames - framesBefore);
     const tookMs = performance.now() - endedAt;
     waitMs = Math.min(Math.max(MIN_WAIT_MS, (tookMs * FRAMES_AT_ONCE) / written), MAX_WAIT_MS);
-    framesBefore = log;
-    calls.fdatasync(file, (error) => {
-      if (state === "off") return;
-      // The reader stays, so that the log keeps what the database may have lost.
-      if (error) state = "off";
-      if (error) return lose(error);
+    framesBefore = frames;
+    sync(file, () => {
       letGo();
-      if (log >= FRAMES_OF_LOG) attempt(() => void checkpoint(true));
+      if (frames >= FRAMES_OF_LOG) attempt(() => void checkpoint(true));
     });
   }
 

@@ -102,7 +102,6 @@ function createStore(sqlite: Database, path: string, walSync: WalSync): Store {
   const snapshot = createSnapshot(sqlite, transactions);
   const checkpoints = createCheckpoints({
     path,
-    walSync,
     checkpoint(syncs) {
       snapshot.end();
       setDurability("process");
