@@ -41,6 +41,7 @@ export function createSearchThread(folder: string, log: Log): SearchThread {
       const one = waiting.get(data.id);
       waiting.delete(data.id);
       if (waiting.size === 0) rest();
+      // The thread answers each question with its kind of reply; their ids are all that connects them.
       if ("reply" in data) one?.resolve(data.reply as never);
       else one?.reject(data.isLost ? new LostIndexError(data.error) : new Error(data.error));
     };

@@ -20,7 +20,11 @@ export function checkInBackground(dataDir: string, log: Pick<Log, "info" | "warn
   const { promise: damage, resolve } = Promise.withResolvers<Error>();
   if (statSync(path).size <= CHECKED_AT_OPEN_BYTES) return { damage, stop: async () => {} };
   let stopped = false;
-  const child = Bun.spawn(ownCommand("database-check", path), { stdin: "ignore", stdout: "pipe", stderr: "ignore" });
+  const child = startCheck(path);
+  if (child instanceof Error) {
+    log.warn({ err: child }, WITHOUT_FINDING);
+    return { damage, stop: async () => {} };
+  }
   const done = (async () => {
     const [finding, code] = await Promise.all([new Response(child.stdout).text(), child.exited]);
     if (code === DAMAGED) resolve(damagedError(path, finding));
@@ -35,4 +39,13 @@ export function checkInBackground(dataDir: string, log: Pick<Log, "info" | "warn
       await done;
     },
   };
+}
+
+/** The error if the system has no process left: that is no reason not to start. */
+function startCheck(path: string): Bun.Subprocess<"ignore", "pipe", "ignore"> | Error {
+  try {
+    return Bun.spawn(ownCommand("database-check", path), { stdin: "ignore", stdout: "pipe", stderr: "ignore" });
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error));
+  }
 }

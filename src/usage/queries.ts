@@ -139,6 +139,10 @@ export function usageQueries(db: Db) {
       .where(and(ofDays, eq(modelUsage.name, p("name")))),
   );
 
+  const warnOnce = db.$client.query<never, [string, string, string, string]>(
+    "INSERT OR IGNORE INTO budget_warnings (scope, owner_id, name, period) VALUES (?, ?, ?, ?)",
+  );
+
   return {
     insertCall: (call: StoredCall) => void insertCall.run(call),
     /** Returns its id. */
@@ -185,9 +189,7 @@ export function usageQueries(db: Db) {
     },
     /** Whether this is the first time for this limit in this period. */
     warnOnce: (scope: string, ownerId: string, name: string, period: string): boolean =>
-      db.$client
-        .prepare("INSERT OR IGNORE INTO budget_warnings (scope, owner_id, name, period) VALUES (?, ?, ?, ?)")
-        .run(scope, ownerId, name, period).changes > 0,
+      warnOnce.run(scope, ownerId, name, period).changes > 0,
   };
 }
 

@@ -34,7 +34,11 @@ export async function showContext(
   const most = Math.max(1, ...rows.map(({ tokens }) => tokens));
   printTable(
     ["PART", "TOKENS", "SHARE"],
-    rows.map(({ name, tokens }) => [name, String(tokens), "█".repeat(Math.ceil((BAR * Math.max(0, tokens)) / most))]),
+    rows.map(({ name, tokens }) => [
+      name,
+      String(tokens),
+      (process.stdout.isTTY ? "█" : "#").repeat(Math.ceil((BAR * Math.max(0, tokens)) / most)),
+    ]),
     "The prompt is empty.",
     { leaveOut: ["SHARE"], shorten: ["PART"] },
   );
