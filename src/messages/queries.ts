@@ -140,6 +140,15 @@ export function messageQueries(db: Db) {
   const first = prepared(db, () =>
     db.select({ messageSeq, messageId }).from(messages).where(afterMark("asc")).orderBy(asc(messageSeq)).limit(1),
   );
+  const nthBefore = prepared(db, () =>
+    db
+      .select({ messageSeq })
+      .from(messages)
+      .where(and(ofConversation, lt(messageSeq, p("before"))))
+      .orderBy(desc(messageSeq))
+      .limit(1)
+      .offset(p("count")),
+  );
   const textBySeq = prepared(db, () =>
     db
       .select({ text })
@@ -183,6 +192,9 @@ export function messageQueries(db: Db) {
       replyTo.get({ conversationId, messageId }),
     /** The agent's unfinished runs in the order of their turns, without those from before its instance's last stop. */
     inTurn: (agentId: string): Run[] => inTurn.all({ agentId }).sort(byTurn),
+    /** The place of the message that so many others lie between and `before`; 0 if there are not as many. */
+    placeBefore: (conversationId: string, before: number, count: number): number =>
+      nthBefore.get({ conversationId, before, count })?.messageSeq ?? 0,
     /** Newest first. */
     recent: (conversationId: string, limit: number): RecentMessage[] => recent.all({ conversationId, limit }),
     /** After this one, oldest first. */

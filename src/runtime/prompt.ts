@@ -92,7 +92,7 @@ export function leftOutNote({ summary, dropped }: Pick<Prompt, "summary" | "drop
   if (dropped === 0) return null;
   return summary === null
     ? `(The ${dropped} oldest messages of this conversation are not shown.)`
-    : `(${dropped} messages between this summary and what follows are not shown.)`;
+    : `(${dropped} other messages before what follows are neither shown nor in the summary.)`;
 }
 
 function messagesOf({ role, text, images, calls, steps = [] }: Turn): ModelMessage[] {

@@ -69,7 +69,7 @@ export function keptItems(before: readonly string[], part: string, text: string,
 
 /** A summary as prompts show it. */
 export function summaryText({ text, items, messages, isTainted }: Summary): string {
-  const heading = `Summary of the ${messages} oldest messages of this conversation, which are not shown:`;
+  const heading = `Summary of ${messages} earlier messages of this conversation, which are not shown:`;
   const body = [text, wordForWord(items.filter((item) => !text.includes(item)))].filter((part) => part !== "");
   return `${heading}\n${isTainted ? fence(body.join("\n\n")) : body.join("\n\n")}`;
 }

@@ -67,9 +67,26 @@ test("of 400 messages, a model of 32,768 tokens still knows the facts of the fir
   // What the summary does not stand for is there, all of it, in order.
   const covered = ids.indexOf(toMessageId) + 1;
   expect(prompt.messages.slice(1, -1)).toHaveLength(400 - covered);
-  expect(shown).toContain(`Summary of the ${covered} oldest messages`);
+  expect(shown).toContain(`Summary of ${covered} earlier messages`);
   // The messages themselves stay.
   expect(rowsOf(`messages WHERE conversation_id = '${defaultOf(it.agent)}'`)).toBe(402);
+});
+
+test("of messages without end from before, the newest are summarised within a few messages, and the others counted", async () => {
+  const COUNT = 7_000;
+  writeMessages(it.server, it.agent, longTalk(COUNT, 30));
+  let summaries = 0;
+  for (let sent = 1; sent <= 12; sent++) {
+    const asked = await ask(`go on ${sent}`);
+    if (asked.summaries.length === 0) {
+      const left = /\((\d+) other messages/.exec(asked.shown)?.[1];
+      expect(Number(left)).toBeWithin(COUNT - 5_000 - 1_100, COUNT - 4_900);
+      expect(asked.shown).toContain("They talked of the garden.");
+      return expect(summaries).toBeGreaterThan(0);
+    }
+    summaries += asked.summaries.length;
+  }
+  throw new Error(`${summaries} summaries, and still not done`);
 });
 
 test("the next message makes no new summary, and finds the prompt before it unchanged", async () => {
@@ -190,7 +207,7 @@ test("a fork has the summary if it stands for copied messages alone", async () =
   const from = it.mock.requests.length;
   await it.send("in the fork", { conversationId: after.conversationId });
   const [prompt = { messages: [] }] = promptsSince(from);
-  expect(textOf(prompt)).toContain(`Summary of the ${to + 1} oldest messages`);
+  expect(textOf(prompt)).toContain(`Summary of ${to + 1} earlier messages`);
   // The four copied messages after it, and the new one.
   expect(prompt.messages).toHaveLength(1 + 4 + 1);
 });

@@ -26,6 +26,11 @@ const INSTRUCTION_TOKENS = 600;
 /** Model calls of one compaction, and the characters of all of them: the rest is summarised with a later message. */
 const MAX_PARTS = 6;
 const MAX_CHARACTERS = 400_000;
+/**
+ * Messages that a summary has still to take in. Of a conversation that was long before it was ever summarised, as after an
+ * import, the oldest are left out: each of its next messages would pay for `MAX_PARTS` calls until all are read.
+ */
+const MAX_BACKLOG = 5_000;
 /** Of one message, and of a tool's input or result. */
 const MAX_MESSAGE = 12_000;
 const MAX_CALL = 600;
@@ -72,7 +77,7 @@ export interface Compacting {
 
 export interface CompactingParts {
   clock: Clock;
-  queries: Pick<MessageQueries, "page" | "sizes" | "message">;
+  queries: Pick<MessageQueries, "page" | "sizes" | "message" | "placeBefore">;
   steps: Pick<StepQueries, "of">;
   summaries: Pick<Summaries, "add" | "setFailures" | "of">;
   findConversation(conversationId: string): Conversation | undefined;
@@ -90,7 +95,9 @@ export function createCompacting({ clock, queries, steps, summaries, findConvers
       part = [];
       left = partTokens;
     };
-    for (const row of rowsFrom(conversation.conversationId, summary?.toSeq ?? 0, end)) {
+    const { conversationId } = conversation;
+    const from = Math.max(summary?.toSeq ?? 0, queries.placeBefore(conversationId, end, MAX_BACKLOG));
+    for (const row of rowsFrom(conversationId, from, end)) {
       const turn = row.role === "agent" && withSteps ? steps.of(row.messageId, row.text) : null;
       const text = fitted(toldAs(row, turn?.text ?? row.text, turn?.steps ?? []), partTokens);
       const tokens = tokensOf(text) + 1;
