@@ -220,7 +220,7 @@ test("context shows what the next prompt holds, with the tokens of each part", a
   const { code, output } = await run(home, ["context", "Hello", agent]);
   expect(code).toBe(0);
   expect(output).toMatch(/^SOUL\.md +\d+ +#+$/m);
-  expect(output).toMatch(/^messages \(2\) +\d+ +█+$/m);
+  expect(output).toMatch(/^messages \(2\) +\d+ +#+$/m);
   expect(output).toMatch(/^\d+ of 32768 tokens, for openai:mock$/m);
   const { pieces } = (await run(home, ["context", "Hello", agent, "--conversation", "default", "--json"])).json();
   expect(pieces.filter(({ kind }: { kind: string }) => kind === "message")).toHaveLength(2);
