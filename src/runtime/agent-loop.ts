@@ -62,7 +62,7 @@ function failureOf({ kind, message, retryAt }: ModelError): RunOutcome {
 async function* steps(run: RunInput, parts: LoopParts): AsyncGenerator<LoopEvent, LoopOutcome> {
   const { streamModel, signal } = parts;
   const { limits = {}, functions = [] } = run;
-  const transcript = createTranscript();
+  const transcript = createTranscript(run.model.contextTokens);
   const check = limits.output && createOutputCheck(limits.output);
   let repairs = 0;
   // Journaled steps are not repeated, but after a crash their text is shown again.

@@ -1,13 +1,14 @@
 import type { ModelMessage, ToolCall } from "../models/engine.ts";
 import type { ToolResult } from "../tools/tool.ts";
+import { roomOf } from "./prompt-room.ts";
 
 /** The model is warned from the third identical call with an identical result; the fifth ends the run. */
 const WARNED_AT = 3;
 const ENDED_AT = 5;
 /** Characters of inputs and outputs: each model call takes all of them through the host. */
 const MAX_TRANSCRIPT = 200_000;
-/** What is left when it was more. Not just below that, because a server caches the beginnings of prompts. */
-const SHORTENED_TRANSCRIPT = 150_000;
+/** The share that is left when it was more. Not just below it, because a server caches the beginnings of prompts. */
+const LEFT_SHARE = 3 / 4;
 /** Shorter texts stay as they are. */
 const SHORT = 200;
 
@@ -34,8 +35,11 @@ export interface Transcript {
   addFault(text: string, fault: string): void;
 }
 
-export function createTranscript(): Transcript {
+/** `contextTokens`: what the model can read; it is not given more than would fill all of that. */
+export function createTranscript(contextTokens = Number.POSITIVE_INFINITY): Transcript {
+  const most = Math.min(MAX_TRANSCRIPT, roomOf(contextTokens));
   const messages: ModelMessage[] = [];
+  /** How often each call was made with each result, by their hashes: texts would keep what was shortened. */
   const times = new Map<string, number>();
   let size = 0;
   /** Messages before this one have been shortened. */
@@ -44,8 +48,8 @@ export function createTranscript(): Transcript {
   function add(message: ModelMessage): void {
     messages.push(message);
     size += sizeOf(message);
-    if (size <= MAX_TRANSCRIPT) return;
-    for (; size > SHORTENED_TRANSCRIPT && shortened < messages.length - 1; shortened++) {
+    if (size <= most) return;
+    for (; size > most * LEFT_SHARE && shortened < messages.length - 1; shortened++) {
       const before = messages[shortened];
       if (before === undefined) return;
       const after = shorten(before);
@@ -63,7 +67,7 @@ export function createTranscript(): Transcript {
       messages.push({ role: "assistant", content: text }, { role: "user", content: repairOf(fault) });
     },
     addResult({ id, name, input }, { output, isError }) {
-      const key = JSON.stringify([name, input, output, isError]);
+      const key = `${name} ${Bun.hash(input)} ${isError} ${Bun.hash(output)}`;
       const count = (times.get(key) ?? 0) + 1;
       times.set(key, count);
       if (count >= ENDED_AT) throw new LoopDetected(name);

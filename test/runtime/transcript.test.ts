@@ -33,6 +33,19 @@ test("what a transcript holds is bounded: the oldest outputs and inputs give way
   });
 });
 
+test("a model with a small context is given no more than it can read", () => {
+  const transcript = createTranscript(8_192);
+  for (let at = 0; at < 20; at++) {
+    transcript.addAnswer("", [{ id: `call_${at}`, name: "read_file", input: `{"name":"${at}"}` }]);
+    transcript.addResult(
+      { id: `call_${at}`, name: "read_file", input: `{"name":"${at}"}` },
+      { output: `${at} `.repeat(2_000), isError: false },
+    );
+  }
+  expect(transcript.messages.map(({ content }) => content).join("").length).toBeLessThan(3 * 8_192);
+  expect(transcript.messages.at(-1)?.content).toBe("19 ".repeat(2_000));
+});
+
 test("what has been shown stays the same while there is room, and mostly after that: servers cache it", () => {
   const transcript = createTranscript();
   let shown: readonly unknown[] = [];
@@ -51,4 +64,22 @@ test("short outputs are never left out, and a single one that is too long stays 
   step(transcript, 0, "{}", "short");
   step(transcript, 1, "{}", "x".repeat(500_000));
   expect(transcript.messages.map(({ content }) => content.length)).toEqual([7, 5, 7, 500_000]);
+});
+
+test("a long run does not keep the texts that gave way", () => {
+  const CALLS = 1_000;
+  const held = () => {
+    Bun.gc(true);
+    return process.memoryUsage().heapUsed;
+  };
+  const transcript = createTranscript();
+  const before = held();
+  for (let at = 0; at < CALLS; at++) {
+    const input = String(at).padEnd(100_000, "x");
+    transcript.addAnswer("", [{ id: `call_${at}`, name: "write_file", input }]);
+    transcript.addResult({ id: `call_${at}`, name: "write_file", input }, { output: "written", isError: false });
+  }
+  // All inputs together are 100 MB.
+  expect(held() - before).toBeLessThan(20_000_000);
+  expect(transcript.messages).toHaveLength(2 * CALLS);
 });
