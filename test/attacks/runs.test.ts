@@ -26,7 +26,8 @@ test.skipIf(!canLimitThreads)(
     );
     expect(countsOf(answers.map(({ status }) => status))).toEqual({ 200: 100 });
     expect(JSON.stringify(server.logs)).not.toContain("Failed to spawn");
-    await world.expectUnharmed();
+    // Its 64 workers take 132 to 146 MiB at their most, of which the pages of the runtime's file are a part that varies.
+    await world.expectUnharmed({ mostMiB: 170 });
     expect(server.errors()).toBe("");
   },
 );

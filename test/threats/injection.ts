@@ -31,7 +31,8 @@ export const threadsOf = (pid: number): number[] => readdirSync(`/proc/${pid}/ta
 
 /** Takes over a thread, once it waits in a system call. Throws if this process may not. */
 export async function takeOver(thread: number): Promise<Taken> {
-  while (readFileSync(`/proc/${thread}/syscall`, "latin1").startsWith("running")) await new Promise(setImmediate);
+  // One that waits for a page of its memory shows -1.
+  while (/^(running|-1)/.test(readFileSync(`/proc/${thread}/syscall`, "latin1"))) await new Promise(setImmediate);
   const call = openSystemCalls();
   const trace = (request: number, data = 0) => must(`ptrace ${request}`, call(CALL.ptrace, request, thread, 0, data));
   const wait = () => must("wait4", call(CALL.wait4, thread, 0, WAIT_ALL, 0));

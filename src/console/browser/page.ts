@@ -58,6 +58,8 @@ async function showPages(account: Account): Promise<void> {
   const loadApprovals = openApprovals();
   const loadUsage = openUsage();
   let chosen: Choice | null = null;
+  /** What the URL said when the last choice began. */
+  let asked = location.hash;
   let focusWhenOpen = false;
   const chat = createChat({
     ...facts,
@@ -72,7 +74,9 @@ async function showPages(account: Account): Promise<void> {
     charges,
     async (choice) => {
       chosen = choice;
-      nameInUrl(choice);
+      // Who went elsewhere meanwhile is shown that next.
+      if (location.hash === asked) nameInUrl(choice);
+      asked = location.hash;
       showView(placeOf(location.hash).view);
       fill({ instanceId: choice?.instance.instanceId ?? null, agentId: choice?.agent?.agentId ?? null });
       if (choice) agentPage.open(choice);
@@ -95,6 +99,7 @@ async function showPages(account: Account): Promise<void> {
 
   await instances.refresh();
   const show = async () => {
+    asked = location.hash;
     const { view, instanceId, agentId, conversationId, part: wanted } = placeOf(location.hash);
     showView(view);
     if (view === "account") loadKeys();
@@ -105,7 +110,10 @@ async function showPages(account: Account): Promise<void> {
       await agentPage.show(wanted);
     } else if (instanceId !== null || (view === "chat" && chosen === null)) {
       await instances.choose(instanceId, agentId, conversationId);
-    } else if (view === "chat") nameInUrl(chosen);
+    } else if (view === "chat") {
+      nameInUrl(chosen);
+      asked = location.hash;
+    }
   };
   const go = () => reportErrors(part(placeOf(location.hash).part ? "view-agent" : "chat-form", HTMLElement), show);
   addEventListener("hashchange", () => void go());
