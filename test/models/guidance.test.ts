@@ -63,6 +63,7 @@ test("only questions in English are guided, by the same conversation with anothe
   expect(wantsGuidance("What should I read?", "en")).toBe(true);
   expect(wantsGuidance("Good morning!", "en")).toBe(false);
   expect(wantsGuidance("Was soll ich lesen?", "de")).toBe(false);
+  expect(wantsGuidance("Translate 'good morning' into French.", "en")).toBe(false);
   const system = { role: "system", content: "You are Ada." } as const;
   expect(withOtherMessage([system, { role: "user", content: "Why?" }])).toEqual([
     system,

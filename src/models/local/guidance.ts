@@ -8,6 +8,7 @@ import { isGreeting } from "./openings.ts";
 import type { Slot } from "./prefix-cache.ts";
 import type { ChatMessage } from "./protocol.ts";
 import type { Stepper } from "./stepper.ts";
+import { asksForOtherLanguage } from "./subject.ts";
 
 /** How strongly the question counts; 0 would leave the model's own choice. At 1, it recites what it knows of a word. */
 const STRENGTH = 0.5;
@@ -26,9 +27,12 @@ export const withOtherMessage = (messages: readonly ChatMessage[]): ChatMessage[
   { role: "user", content: OTHER_MESSAGE },
 ];
 
-/** A greeting asks for no more than the other message, whose language would count in any other conversation. */
+/**
+ * A greeting asks for no more than the other message, whose language would count in any other conversation. A translation
+ * is often of a greeting: with guidance, "Bonjour" is what is likely after any message.
+ */
 export const wantsGuidance = (question: string, language: Language): boolean =>
-  language === "en" && !isGreeting(question);
+  language === "en" && !isGreeting(question) && !asksForOtherLanguage(question);
 
 export interface GuidanceOptions {
   stepper: Stepper;

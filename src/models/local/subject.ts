@@ -20,6 +20,8 @@ const ABOUT_SPEAKER =
 /** The embedding model knows only English: a word of another language is close to nothing. */
 const OTHER_LANGUAGE =
   /\btranslat|\b(?:in|into|to) (?:french|spanish|german|italian|portuguese|dutch|latin|japanese|chinese|russian|english)\b|(?<!\p{L})übersetz|\btraduc|\bauf (?:englisch|französisch|spanisch|italienisch)\b|\ben (?:inglés|francés|alemán|italiano)\b/iu;
+/** Whether an answer in another language is asked for. */
+export const asksForOtherLanguage = (question: string): boolean => OTHER_LANGUAGE.test(question);
 /** The answer is a word that is close to nothing. */
 const YES_OR_NO = /\byes or no\b|\bja oder nein\b|\bsí o no\b/iu;
 /** A message of fewer words may mean little without the one before it. */
@@ -28,7 +30,7 @@ const TELLING_WORDS = 8;
 export function subjectOf(messages: readonly ChatMessage[]): Subject {
   const asked = messages.filter(({ role }) => role === "user").map(({ content }) => content);
   const question = asked.at(-1) ?? "";
-  if (OTHER_LANGUAGE.test(question) || YES_OR_NO.test(question)) return { texts: [], enough: -1 };
+  if (asksForOtherLanguage(question) || YES_OR_NO.test(question)) return { texts: [], enough: -1 };
   const same = REWRITING.exec(question)?.[1];
   if (same !== undefined) return { texts: [same], enough: SAYS_THE_SAME };
   const texts = [question];
