@@ -96,8 +96,10 @@ export function createCompacting({ clock, queries, steps, summaries, findConvers
       left = partTokens;
     };
     const { conversationId } = conversation;
-    const from = Math.max(summary?.toSeq ?? 0, queries.placeBefore(conversationId, end, MAX_BACKLOG));
-    for (const row of rowsFrom(conversationId, from, end)) {
+    const done = summary?.toSeq ?? 0;
+    // Numbers are given to all conversations together: there are at most as many messages between two of them.
+    const leftOut = end - done > MAX_BACKLOG ? queries.placeBefore(conversationId, end, MAX_BACKLOG) : 0;
+    for (const row of rowsFrom(conversationId, Math.max(done, leftOut), end)) {
       const turn = row.role === "agent" && withSteps ? steps.of(row.messageId, row.text) : null;
       const text = fitted(toldAs(row, turn?.text ?? row.text, turn?.steps ?? []), partTokens);
       const tokens = tokensOf(text) + 1;
