@@ -166,8 +166,9 @@ browserTest("instances are in the API's order, newest first, whichever of them i
   await make("second", "Bea");
   await make("third", "Cy");
   await withPage(async (page) => {
+    // Loaded from elsewhere: a `goto` that changes only the fragment ends with whichever change of it comes first.
+    await page.goto(`${server.url}/favicon.svg`);
     await page.goto(`${server.url}/#${first}`);
-    await page.reload();
     await page.locator("#agent-name", { hasText: "Ada" }).waitFor();
     await make("fourth", "Dot");
     await lookAgain(page);
