@@ -18,6 +18,8 @@ export interface FairTurnOptions {
    * taken from the owner's next turns.
    */
   maxMs: number;
+  /** The same while nobody else does anything: fewer turns of the event loop for the same work. By default `maxMs`. */
+  aloneMs?: number;
   /**
    * How much of the time an owner may spend while others spend some too, from 0 to 1: what it does costs more than the
    * time that is counted here, on other threads and processors. All of it while nobody else does anything.
@@ -38,6 +40,7 @@ const SAVED_MS = 50;
 
 export function createFairTurns({
   maxMs,
+  aloneMs = maxMs,
   share = 1,
   now = () => performance.now(),
   nextTurn = setImmediate,
@@ -65,11 +68,13 @@ export function createFairTurns({
   /** Whether others do something. */
   const hasCompany = (owner: string) => now() - (latest.owner === owner ? othersAtMs : latest.atMs) < ACTIVE_MS;
 
+  /** How much of one turn the owner may spend now. */
+  const turnMs = (owner: string) => (aloneMs === maxMs || hasCompany(owner) ? maxMs : aloneMs);
+
   function charge(owner: string, ms: number): void {
-    if (share === 1) return;
     if (latest.owner !== owner) othersAtMs = latest.atMs;
     latest = { owner, atMs: now() };
-    if (hasCompany(owner)) shares.charge(owner, rate, ms);
+    if (share < 1 && hasCompany(owner)) shares.charge(owner, rate, ms);
   }
 
   function count(): void {
@@ -81,7 +86,8 @@ export function createFairTurns({
   function begin(): void {
     counting = false;
     for (const [owner, ms] of spentMs) {
-      if (ms > maxMs) spentMs.set(owner, Math.min(ms, MOST_TURNS_OWED * maxMs) - maxMs);
+      const most = turnMs(owner);
+      if (ms > most) spentMs.set(owner, Math.min(ms, MOST_TURNS_OWED * maxMs) - most);
       else spentMs.delete(owner);
     }
     for (const owner of latestMs.keys()) if (queue.length(owner) === 0) latestMs.delete(owner);
@@ -107,7 +113,7 @@ export function createFairTurns({
       const ownPauseMs = pauseOf(owner);
       pauseMs = Math.min(pauseMs, ownPauseMs);
       if (ownPauseMs > 0) return "skip owner";
-      const leftMs = left.get(owner) ?? maxMs - (spentMs.get(owner) ?? 0);
+      const leftMs = left.get(owner) ?? turnMs(owner) - (spentMs.get(owner) ?? 0);
       if (leftMs <= 0) return "skip owner";
       left.set(owner, leftMs - (latestMs.get(owner) ?? maxMs));
       go();
@@ -118,7 +124,7 @@ export function createFairTurns({
 
   return {
     enter(owner) {
-      if (queue.length(owner) === 0 && (spentMs.get(owner) ?? 0) < maxMs && pauseOf(owner) === 0) return null;
+      if (queue.length(owner) === 0 && (spentMs.get(owner) ?? 0) < turnMs(owner) && pauseOf(owner) === 0) return null;
       const { promise, resolve } = Promise.withResolvers<void>();
       queue.add(owner, resolve);
       count();

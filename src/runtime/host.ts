@@ -60,6 +60,8 @@ interface Instance extends IdleWorker, CallingInstance {
 
 /** How much of a turn of the event loop one account's runs may use while others wait: a few messages of a worker. */
 const TURN_SHARE_MS = 0.25;
+/** The same of an account while no other has runs: each turn costs as much as a quarter of a message. */
+const TURN_ALONE_MS = 2;
 /** How much of the thread's time they may use while others' runs need some: their workers need as much again. */
 const THREAD_SHARE = 0.25;
 const TICK_MS = 1_000;
@@ -78,7 +80,7 @@ const WORKER_LOST: RunOutcome = {
 export function createHost(parts: HostParts): Host {
   const { clock, log, toolbox, idleMs, bounds, onRoom } = parts;
   const { spawn = spawnWorker, tickMs = TICK_MS, stuckTicks = STUCK_TICKS } = parts;
-  const turns = createFairTurns({ maxMs: TURN_SHARE_MS, share: THREAD_SHARE });
+  const turns = createFairTurns({ maxMs: TURN_SHARE_MS, aloneMs: TURN_ALONE_MS, share: THREAD_SHARE });
   const calls = createWorkerCalls(parts, turns);
   const watch = createRunWatch(parts.traces);
   const instances = new Map<string, Instance>();
@@ -119,7 +121,7 @@ export function createHost(parts: HostParts): Host {
     };
     try {
       const worker = spawn({
-        onMessage: (text) => hear(spawned, text),
+        onMessages: (texts) => hear(spawned, texts),
         onDeath: (reason) => bury(instanceId, spawned, reason),
       });
       const spawned: Instance = { ...instance, worker };
@@ -169,9 +171,9 @@ export function createHost(parts: HostParts): Host {
   }
 
   /** Passes on what a worker sends, in its order: accounts whose agents do much take turns with all others. */
-  function hear(instance: Instance, text: string): void {
+  function hear(instance: Instance, texts: readonly string[]): void {
     instance.unanswered = null;
-    instance.inbox.push(text);
+    instance.inbox.push(...texts);
     if (!instance.isServed) void serve(instance);
   }
 

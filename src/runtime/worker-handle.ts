@@ -1,4 +1,4 @@
-import type { HostToWorker } from "./protocol.ts";
+import { createOutbox, type HostToWorker, linesOf } from "./protocol.ts";
 
 export interface WorkerHandle {
   send(message: HostToWorker): void;
@@ -15,26 +15,27 @@ const WORKER_ADDRESS = import.meta.url.includes("$bunfs")
  */
 export function spawnWorker(
   listener: {
-    /** A `WorkerToHost` as JSON. */
-    onMessage(text: string): void;
+    /** Each is a `WorkerToHost` as JSON. */
+    onMessages(texts: readonly string[]): void;
     onDeath(reason: string): void;
   },
   address = WORKER_ADDRESS,
 ): WorkerHandle {
   const worker = new Worker(address, { env: {}, smol: true, ref: false });
   let ended = false;
+  const sendLine = createOutbox((lines) => ended || worker.postMessage(lines));
   const died = (reason: string) => {
     if (ended) return;
     ended = true;
     worker.terminate();
     listener.onDeath(reason);
   };
-  worker.onmessage = ({ data }: MessageEvent<string>) => listener.onMessage(data);
+  worker.onmessage = ({ data }: MessageEvent<string>) => listener.onMessages(linesOf(data));
   worker.onerror = ({ message }) => died(message);
   worker.addEventListener("close", () => died("it exited"));
   return {
     // Messages sent after the end are dropped.
-    send: (message) => ended || worker.postMessage(JSON.stringify(message)),
+    send: (message) => ended || sendLine(JSON.stringify(message)),
     end() {
       ended = true;
       worker.terminate();

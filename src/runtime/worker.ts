@@ -2,7 +2,7 @@ import { ModelError, type ModelEvent, type ModelMessage } from "../models/engine
 import type { ToolResult } from "../tools/tool.ts";
 import { type LoopParts, runAgent } from "./agent-loop.ts";
 import type { HostToWorker, LoopEvent, ModelFailure, Purpose, RunInput, WorkerToHost } from "./protocol.ts";
-import { PROTOCOL_VERSION } from "./protocol.ts";
+import { createOutbox, linesOf, PROTOCOL_VERSION } from "./protocol.ts";
 
 declare const self: Worker & { onmessage: ((event: MessageEvent<string>) => void) | null };
 
@@ -16,10 +16,14 @@ const toolCalls = new Map<number, (reply: ToolResult | "waits") => void>();
 const weighings = new Map<number, (together: boolean) => void>();
 let calls = 0;
 
-const send = (message: WorkerToHost) => self.postMessage(JSON.stringify(message));
+const post = createOutbox((lines) => self.postMessage(lines));
+const send = (message: WorkerToHost) => post(JSON.stringify(message));
 
 self.onmessage = ({ data }) => {
-  const message = JSON.parse(data) as HostToWorker;
+  for (const line of linesOf(data)) receive(JSON.parse(line) as HostToWorker);
+};
+
+function receive(message: HostToWorker): void {
   switch (message.type) {
     case "run":
       void work(message.run);
@@ -45,7 +49,7 @@ self.onmessage = ({ data }) => {
     case "ping":
       send({ type: "pong" });
   }
-};
+}
 send({ type: "ready", protocol: PROTOCOL_VERSION });
 
 async function work(run: RunInput): Promise<void> {

@@ -1,4 +1,4 @@
-import type { HostToWorker } from "../../src/runtime/protocol.ts";
+import { type HostToWorker, linesOf } from "../../src/runtime/protocol.ts";
 import "../../src/runtime/worker.ts";
 
 declare const self: Worker & { onmessage: (event: MessageEvent<string>) => void };
@@ -6,7 +6,7 @@ declare const self: Worker & { onmessage: (event: MessageEvent<string>) => void 
 /** The worker's program, except that runs of certain agents fail: the agent's name says how. */
 const { onmessage } = self;
 self.onmessage = (event) => {
-  const data = JSON.parse(event.data) as HostToWorker;
+  const data = JSON.parse(linesOf(event.data)[0] ?? "") as HostToWorker;
   switch (data.type === "run" ? data.run.agentName : "") {
     case "exits":
       return process.exit(3);

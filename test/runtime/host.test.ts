@@ -261,9 +261,9 @@ test("a stuck worker is found also when its run was cancelled", async () => {
       let isReady = false;
       const worker = spawn({
         ...listener,
-        onMessage(text) {
+        onMessages(texts) {
           isReady = true;
-          listener.onMessage(text);
+          listener.onMessages(texts);
         },
       });
       const send: typeof worker.send = (message) => {
@@ -367,7 +367,7 @@ test("an account whose agents call many tools at once takes turns with the other
   const one = start(beginAndHang, {
     toolbox: createToolbox([scriptedTool("read", "nothing", run)]),
     spawn(listener) {
-      hear.push((message) => listener.onMessage(JSON.stringify(message)));
+      hear.push((message) => listener.onMessages([JSON.stringify(message)]));
       return { send() {}, end() {} };
     },
   });
