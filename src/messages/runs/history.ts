@@ -42,7 +42,6 @@ export const createHistory =
     let summary: StoredSummary | undefined;
     let summaryTokens = 0;
     let turns: PastMessage[] = [];
-    let tokens: number[] = [];
     let before = 0;
     let all = 0;
     // The summary that stands for the fewest messages and leaves room for the others; else the latest.
@@ -51,12 +50,13 @@ export const createHistory =
       summary = one;
       summaryTokens = one ? textTokens(one) : 0;
       turns = recent.turns;
-      tokens = turns.map(tokensIn);
       before = Math.max(0, (conversation?.messageCount ?? 0) - (one?.messages ?? 0) - recent.seen);
-      all = tokens.reduce((sum, count) => sum + count, 0);
+      all = 0;
+      for (const turn of turns) all += tokensIn(turn);
       if (before === 0 && summaryTokens + all <= room) break;
     }
     const fits = before === 0 && summaryTokens + all <= room;
+    const tokens = fits ? [] : turns.map(tokensIn);
     const start = fits ? 0 : startOfWindow(tokens, room - summaryTokens, before);
     const compaction =
       fits || run.messageId === "" || !conversation || !summarises(model)
@@ -65,7 +65,7 @@ export const createHistory =
             ...{ run, conversation, summary, summaryTokens, turns, tokens, start, before, room, withSteps },
             contextTokens: model.contextTokens,
           });
-    const read = turns.slice(start);
+    const read = start === 0 ? turns : turns.slice(start);
     return {
       conversation: read.map((turn) => turn.read(withSteps)),
       earlier: before + start,

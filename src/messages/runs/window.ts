@@ -128,24 +128,33 @@ export function createWindows(
     return window.rows;
   }
 
+  const shown = (row: Row): PastMessage => {
+    row.past ??= pastOf(row);
+    return row.past;
+  };
+
   function pastOf(row: Row): PastMessage {
     const { messageId, messageSeq, role, tainted, originType, stepTokens, label } = row;
     const isAnnounced = role === "agent" && originType !== null;
     const words = isAnnounced ? ANNOUNCED : (label ?? "");
     const marks = label !== undefined && tainted ? MARKS_TOKENS : 0;
     const tokens = tokensOfMessage(row.tokens) + (words === "" ? 0 : tokensOf(words)) + marks;
+    function read(withSteps: boolean): Turn {
+      const text = row.shortText ?? queries.text(messageSeq);
+      if (label !== undefined) return { role: "user", text: words + (tainted ? fence(text) : neutralise(text)) };
+      if (role === "user") return { role, text };
+      if (isAnnounced) return { role: "assistant", text: words + text };
+      return withSteps && stepTokens !== null ? steps.of(messageId, text) : { role: "assistant", text };
+    }
+    // Most are short and as they were said, and every prompt of their conversation shows them.
+    const isPlain = row.shortText !== null && stepTokens === null && label === undefined && !isAnnounced;
+    const plain = isPlain ? read(false) : undefined;
     return {
       messageSeq,
       tokens,
       tokensWithSteps: tokens + (stepTokens ?? 0),
       tainted,
-      read(withSteps) {
-        const text = row.shortText ?? queries.text(messageSeq);
-        if (label !== undefined) return { role: "user", text: words + (tainted ? fence(text) : neutralise(text)) };
-        if (role === "user") return { role, text };
-        if (isAnnounced) return { role: "assistant", text: words + text };
-        return withSteps && stepTokens !== null ? steps.of(messageId, text) : { role: "assistant", text };
-      },
+      read: (withSteps) => plain ?? read(withSteps),
     };
   }
 
@@ -153,29 +162,27 @@ export function createWindows(
     forget,
     read(run, after) {
       const rows = latest(run.conversationId);
-      const start = rows.findIndex(({ messageSeq }) => messageSeq > after);
-      const recent = start < 0 ? [] : rows.slice(start);
+      const found = rows.findIndex(({ messageSeq }) => messageSeq > after);
+      const start = found < 0 ? rows.length : found;
+      const seen = rows.length - start;
+      const first = rows[start]?.messageSeq ?? 0;
       const turns: PastMessage[] = [];
-      const first = recent[0]?.messageSeq ?? 0;
-      const show = (row: Row) => {
-        row.past ??= pastOf(row);
-        turns.push(row.past);
-      };
-      for (const row of recent) {
+      for (let at = start; at < rows.length; at++) {
+        const row = rows[at] as Row;
         // An answer whose message is not among these stands alone, and so does what was announced.
         const isAlone = row.bytes > 0 && (row.asked === undefined || row.asked.messageSeq < first);
-        if (row.role === "user" || isAlone) show(row);
-        if (row.messageId === run.messageId) return { turns, seen: recent.length };
-        if (row.reply) show(row.reply);
+        if (row.role === "user" || isAlone) turns.push(shown(row));
+        if (row.messageId === run.messageId) return { turns, seen };
+        if (row.reply) turns.push(shown(row.reply));
       }
-      if (run.messageId === "") return { turns, seen: recent.length };
+      if (run.messageId === "") return { turns, seen };
       // The run's message is older than the window only if many more have been written since; it is answered alone.
       const own = queries.message(run.messageId);
       if (own === undefined) return { turns: [], seen: 0 };
       const { messageSeq, tokens, tainted, text } = own;
       const counted = tokensOfMessage(tokens);
       const alone = { messageSeq, tokens: counted, tokensWithSteps: counted, tainted };
-      return { turns: [{ ...alone, read: () => ({ role: "user", text }) }], seen: recent.length };
+      return { turns: [{ ...alone, read: () => ({ role: "user", text }) }], seen };
     },
   };
 }
