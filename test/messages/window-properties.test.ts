@@ -10,7 +10,7 @@ import { messageQueries } from "../../src/messages/queries.ts";
 import { createCompacting } from "../../src/messages/runs/compacting.ts";
 import { createHistory } from "../../src/messages/runs/history.ts";
 import { stepQueries } from "../../src/messages/runs/past-steps.ts";
-import { createWindows } from "../../src/messages/runs/window.ts";
+import { createWindows, type RecentMessages } from "../../src/messages/runs/window.ts";
 import { createSummaries } from "../../src/messages/summaries.ts";
 import type { ModelAbilities, ModelEvent, ModelMessage } from "../../src/models/engine.ts";
 import { seededRandom } from "../../src/models/local/sampling.ts";
@@ -79,6 +79,12 @@ test("whatever is said, every message is shown, in the summary, or counted as le
       return write("user", "run_a", false);
     });
     const run = { runId: "run_a", agentId: AGENT, conversationId: CONVERSATION, messageId: asked };
+    // What is kept is what would be read anew.
+    const seqs = ({ turns, ...sizes }: RecentMessages) => ({
+      ...sizes,
+      turns: turns.map(({ messageSeq }) => messageSeq),
+    });
+    expect(seqs(windows.read(run, 0))).toEqual(seqs(createWindows(queries, steps).read(run, 0)));
     const room = Math.floor(contextTokens * (0.3 + draw() / 2));
     const { compaction, isTainted, ...part } = history(run, room, model);
     let input: RunInput = { ...FRAME, model, ...part, ...(compaction && { compaction: compaction.input }) };

@@ -7,7 +7,7 @@ import { tokensOf } from "../../runtime/tokens.ts";
 import type { Conversation, StoredSummary } from "../schema.ts";
 import { asSummary, type Summaries } from "../summaries.ts";
 import { type Compacting, type PlannedCompaction, summarises } from "./compacting.ts";
-import type { PastMessage, RunOfPrompt, Windows } from "./window.ts";
+import type { PastMessage, RunOfPrompt, Size, Windows } from "./window.ts";
 
 /** The conversation's part of a run's prompt. */
 export interface ConversationPart extends Pick<RunInput, "conversation" | "earlier" | "summary"> {
@@ -35,13 +35,13 @@ export const createHistory =
   (run, room, model) => {
     const conversation = findConversation(run.conversationId);
     const withSteps = model.tools === true && model.prompt === "full";
-    const tokensIn = ({ tokens, tokensWithSteps }: PastMessage) => (withSteps ? tokensWithSteps : tokens);
+    const tokensIn = (size: Size) => (withSteps ? size.tokensWithSteps : size.tokens);
     const textTokens = (one: StoredSummary) => tokensOf(summaryText(asSummary(one)));
     // One that was made for a much larger model would leave no room.
     const usable = summaries.of(run.conversationId).filter((one) => textTokens(one) <= room * MOST_OF_ROOM);
     let summary: StoredSummary | undefined;
     let summaryTokens = 0;
-    let turns: PastMessage[] = [];
+    let turns: readonly PastMessage[] = [];
     let before = 0;
     let all = 0;
     // The summary that stands for the fewest messages and leaves room for the others; else the latest.
@@ -51,8 +51,7 @@ export const createHistory =
       summaryTokens = one ? textTokens(one) : 0;
       turns = recent.turns;
       before = Math.max(0, (conversation?.messageCount ?? 0) - (one?.messages ?? 0) - recent.seen);
-      all = 0;
-      for (const turn of turns) all += tokensIn(turn);
+      all = tokensIn(recent);
       if (before === 0 && summaryTokens + all <= room) break;
     }
     const fits = before === 0 && summaryTokens + all <= room;

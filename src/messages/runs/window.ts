@@ -14,21 +14,24 @@ const MESSAGE_BYTES = 512;
 /** A run, or the next one of a conversation, whose `messageId` is empty. */
 export type RunOfPrompt = Pick<Run, "runId" | "agentId" | "conversationId" | "messageId">;
 
-/** A message of a conversation, in the order in which messages were answered. */
-export interface PastMessage {
-  messageSeq: number;
-  /** Of the turn with and without the steps before its text. */
+/** What a prompt counts, with and without the steps before the texts of answers. */
+export interface Size {
   tokens: number;
   tokensWithSteps: number;
+}
+
+/** A message of a conversation, in the order in which messages were answered. */
+export interface PastMessage extends Size {
+  messageSeq: number;
   tainted: boolean;
   /** Reads a long text, and steps, only now. */
   read(withSteps: boolean): Turn;
 }
 
-/** The newest messages of a conversation. */
-export interface RecentMessages {
+/** The newest messages of a conversation, and their size together. */
+export interface RecentMessages extends Size {
   /** Up to and including the run's own. */
-  turns: PastMessage[];
+  turns: readonly PastMessage[];
   /** How many messages were looked at, with those after the run's own. */
   seen: number;
 }
@@ -67,6 +70,12 @@ interface Kept {
   /** Oldest first. */
   rows: Row[];
   bytes: number;
+  /** All of them in the order of a prompt, as long as new ones only follow: then a prompt need not look at each. */
+  shown: Shown | null;
+}
+
+interface Shown extends Size {
+  turns: PastMessage[];
 }
 
 /**
@@ -109,13 +118,16 @@ export function createWindows(
       }
       rows.push(row);
       window.bytes += bytesOf(row);
+      if (window.shown && !follow(window.shown, row)) window.shown = null;
     }
-    for (const dropped of rows.splice(0, rows.length - WINDOW_MESSAGES)) window.bytes -= bytesOf(dropped);
+    const dropped = rows.splice(0, rows.length - WINDOW_MESSAGES);
+    for (const row of dropped) window.bytes -= bytesOf(row);
+    if (dropped.length > 0) window.shown = null;
     return window;
   }
 
   /** With the messages since it was kept; read anew if there are too many to be sure that none is missing. */
-  function latest(conversationId: string): Row[] {
+  function latest(conversationId: string): Kept {
     const known = kept.get(conversationId);
     forget(conversationId);
     const last = known?.rows.at(-1);
@@ -123,15 +135,39 @@ export function createWindows(
     const follows = known && last && since.length < WINDOW_MESSAGES;
     const window = follows
       ? add(known, since)
-      : add({ rows: [], bytes: 0 }, queries.recent(conversationId, WINDOW_MESSAGES).reverse());
+      : add({ rows: [], bytes: 0, shown: null }, queries.recent(conversationId, WINDOW_MESSAGES).reverse());
     keep(conversationId, window);
-    return window.rows;
+    return window;
   }
 
-  const shown = (row: Row): PastMessage => {
+  function show(shown: Shown, row: Row): void {
     row.past ??= pastOf(row);
-    return row.past;
-  };
+    shown.turns.push(row.past);
+    shown.tokens += row.past.tokens;
+    shown.tokensWithSteps += row.past.tokensWithSteps;
+  }
+
+  /** Adds the newest message. Returns false if an answer belongs further up. */
+  function follow(shown: Shown, row: Row): boolean {
+    if (row.asked && row.asked.past !== shown.turns.at(-1)) return false;
+    if (row.role === "user" || row.bytes > 0) show(shown, row);
+    return true;
+  }
+
+  /** The rows from `start` to the message `last`, and whether it is among them. */
+  function arrange(rows: readonly Row[], start: number, last: string): { shown: Shown; found: boolean } {
+    const first = rows[start]?.messageSeq ?? 0;
+    const shown: Shown = { turns: [], tokens: 0, tokensWithSteps: 0 };
+    for (let at = start; at < rows.length; at++) {
+      const row = rows[at] as Row;
+      // An answer whose message is not among these stands alone, and so does what was announced.
+      const isAlone = row.bytes > 0 && (row.asked === undefined || row.asked.messageSeq < first);
+      if (row.role === "user" || isAlone) show(shown, row);
+      if (row.messageId === last) return { shown, found: true };
+      if (row.reply) show(shown, row.reply);
+    }
+    return { shown, found: false };
+  }
 
   function pastOf(row: Row): PastMessage {
     const { messageId, messageSeq, role, tainted, originType, stepTokens, label } = row;
@@ -161,28 +197,25 @@ export function createWindows(
   return {
     forget,
     read(run, after) {
-      const rows = latest(run.conversationId);
+      const window = latest(run.conversationId);
+      const { rows } = window;
       const found = rows.findIndex(({ messageSeq }) => messageSeq > after);
       const start = found < 0 ? rows.length : found;
       const seen = rows.length - start;
-      const first = rows[start]?.messageSeq ?? 0;
-      const turns: PastMessage[] = [];
-      for (let at = start; at < rows.length; at++) {
-        const row = rows[at] as Row;
-        // An answer whose message is not among these stands alone, and so does what was announced.
-        const isAlone = row.bytes > 0 && (row.asked === undefined || row.asked.messageSeq < first);
-        if (row.role === "user" || isAlone) turns.push(shown(row));
-        if (row.messageId === run.messageId) return { turns, seen };
-        if (row.reply) turns.push(shown(row.reply));
+      const isNext = run.messageId === "" || rows.at(-1)?.messageId === run.messageId;
+      if (isNext && start === 0) {
+        window.shown ??= arrange(rows, 0, "").shown;
+        return { ...window.shown, seen };
       }
-      if (run.messageId === "") return { turns, seen };
+      const arranged = arrange(rows, start, run.messageId);
+      if (arranged.found || run.messageId === "") return { ...arranged.shown, seen };
       // The run's message is older than the window only if many more have been written since; it is answered alone.
       const own = queries.message(run.messageId);
-      if (own === undefined) return { turns: [], seen: 0 };
-      const { messageSeq, tokens, tainted, text } = own;
-      const counted = tokensOfMessage(tokens);
-      const alone = { messageSeq, tokens: counted, tokensWithSteps: counted, tainted };
-      return { turns: [{ ...alone, read: () => ({ role: "user", text }) }], seen };
+      if (own === undefined) return { turns: [], tokens: 0, tokensWithSteps: 0, seen: 0 };
+      const { messageSeq, tainted, text } = own;
+      const tokens = tokensOfMessage(own.tokens);
+      const counted = { tokens, tokensWithSteps: tokens };
+      return { turns: [{ messageSeq, ...counted, tainted, read: () => ({ role: "user", text }) }], ...counted, seen };
     },
   };
 }
