@@ -77,6 +77,22 @@ test("a refusal that says when to come back is followed, for any method", async 
   expect(changed.name).toBe("house");
 });
 
+test("a message to a stopped instance is refused at once: no waiting starts it", async () => {
+  const { sent, fetch } = losing();
+  const roost = clientWith({ fetch });
+  const { instanceId } = await roost.post("/v1/instances", { body: { name: "stopped" } });
+  const path = { instanceId };
+  const { agentId } = await roost.post("/v1/instances/{instanceId}/agents", { path, body: { name: "Bea" } });
+  await roost.post("/v1/instances/{instanceId}/stop", { path });
+  const before = sent.length;
+  const message = roost.post("/v1/instances/{instanceId}/agents/{agentId}/messages", {
+    path: { instanceId, agentId },
+    body: { message: "Hello" },
+  });
+  expect(await errorOf(message)).toMatchObject({ code: "instance_not_ready", status: 503 });
+  expect(sent.length - before).toBe(1);
+});
+
 test("an error of the server has its code, status, message and request id", async () => {
   const instanceId = agent.instanceId.replaceAll(/[0-9a-f]{4}$/g, "0000");
   const error = await errorOf(clientWith().get("/v1/instances/{instanceId}", { path: { instanceId } }));

@@ -31,7 +31,8 @@ browserTest("the page about an agent shows one part at a time, which its links a
       await openAs(page, server.url, person.token);
       await page.locator("#to-agent").focus();
       await page.keyboard.press("Enter");
-      await page.getByRole("heading", { level: 1, name: "Ada" }).waitFor();
+      // The conversation has a heading with the same name.
+      await page.locator("#view-agent").getByRole("heading", { level: 1, name: "Ada" }).waitFor();
       const links = page.getByRole("navigation", { name: "Details of the agent" }).getByRole("link");
       expect(await links.allTextContents()).toEqual(PARTS);
       await links.first().focus();

@@ -5,7 +5,7 @@ import { browserTest } from "../support/browser.ts";
 import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
 import { type AskingTool, askingTool } from "../support/scripted-tools.ts";
 import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
-import { withConsoleAs } from "./with-console.ts";
+import { lookAgain, withConsoleAs } from "./with-console.ts";
 
 let model: MockModelServer;
 let server: TestServer;
@@ -140,9 +140,24 @@ browserTest("a message sent by a program is shown when the page is visible again
   await withPage(async (page) => {
     await page.locator("#chat-ideas").waitFor();
     await person.ask("POST", `${agentPath}/messages`, { message: "From a program" });
-    await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+    await lookAgain(page);
     await page.getByText("Hello, I am the mock model.").waitFor();
     expect(await saidBy(page, "user")).toEqual(["From a program"]);
+  });
+});
+
+browserTest("a run that is found twice at once is followed once", async () => {
+  await withPage(async (page) => {
+    await page.locator("#chat-ideas").waitFor();
+    const { release } = heldAnswer();
+    const prefer = { Prefer: "respond-async" };
+    await person.ask("POST", `${agentPath}/messages`, { message: "From a program" }, prefer);
+    await Promise.all([lookAgain(page), lookAgain(page), lookAgain(page)]);
+    await page.getByText("Once upon").waitFor();
+    release();
+    await page.getByText("Once upon a time.").waitFor();
+    await page.locator("#chat-cancel").waitFor({ state: "hidden" });
+    expect(await page.locator(".agent-steps .calls > ol > li").count()).toBe(1);
   });
 });
 

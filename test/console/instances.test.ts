@@ -3,7 +3,7 @@ import type { Page } from "playwright-core";
 import { browserTest } from "../support/browser.ts";
 import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
 import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
-import { lookAgain, withConsoleAs } from "./with-console.ts";
+import { lookAgain, openAs, withConsole, withConsoleAs } from "./with-console.ts";
 
 let model: MockModelServer;
 let server: TestServer;
@@ -74,6 +74,29 @@ browserTest("an instance created elsewhere appears in the list, without changing
     await page.locator("#instance-state", { hasText: "stopped" }).waitFor();
     await page.getByRole("button", { name: "Start the instance home" }).waitFor();
   });
+});
+
+browserTest("what is new elsewhere is shown also while a conversation is slow to load", async () => {
+  await make("home", "Ada");
+  await withConsole(
+    () => server.url,
+    async (page) => {
+      const asked = Promise.withResolvers<void>();
+      const answer = Promise.withResolvers<void>();
+      await page.route("**/messages?*", async (route) => {
+        asked.resolve();
+        await answer.promise;
+        await route.continue();
+      });
+      await openAs(page, server.url, person.token);
+      await asked.promise;
+      await make("from curl");
+      await lookAgain(page);
+      await row(page, "from curl").waitFor();
+      answer.resolve();
+      await page.locator("#chat-ideas").waitFor();
+    },
+  );
 });
 
 browserTest("an instance without an agent offers to create one", async () => {

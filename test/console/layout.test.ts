@@ -134,8 +134,8 @@ browserTest("the first load takes few requests, and the next none for what has n
       await openAs(page, server.url, person.token);
       await page.getByText("Question 7", { exact: true }).waitFor();
       const asked: string[] = [];
-      page.on("request", (request) => asked.push(new URL(request.url()).pathname));
       await page.goto("about:blank");
+      page.on("request", (request) => asked.push(new URL(request.url()).pathname));
       await page.goto(server.url);
       await page.getByText("Question 7", { exact: true }).waitFor();
       // Some browsers ask for the icon whenever they show the page, some only once.

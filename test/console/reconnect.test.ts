@@ -40,7 +40,11 @@ async function startBreakableWay(port: number) {
 
 browserTest("an answer whose connection breaks continues, with no word lost or repeated", async () => {
   const tokens = Array.from({ length: 30 }, (_, index) => `word${index} `);
-  const model = startMockModelServer({ answer: { kind: "text", tokens, delayMs: 40 } });
+  const model = startMockModelServer();
+  // Its second half is said once the page has connected again.
+  const again = Promise.withResolvers<void>();
+  model.script({ kind: "tools", calls: [{ name: "now", arguments: {} }], text: tokens.slice(0, 15).join("") });
+  model.script({ kind: "text", tokens: tokens.slice(15), after: again.promise });
   const server = await startTestServer({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url });
   const way = await startBreakableWay(Number(new URL(server.url).port));
   try {
@@ -52,9 +56,10 @@ browserTest("an answer whose connection breaks continues, with no word lost or r
       const resumed = page.waitForRequest((request) => /events\?runId=.*after=/.test(request.url()));
       await page.fill("#chat-input", "Count");
       await page.keyboard.press("Enter");
-      await page.getByText("word3").waitFor();
+      await page.getByText("word14").waitFor();
       way.cut();
       await resumed;
+      again.resolve();
       await page.getByText("word29").waitFor();
       const deltas = await page.locator(".turn.agent .said").textContent();
       expect(deltas?.trim()).toBe(tokens.join("").trim());

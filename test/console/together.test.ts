@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect } from "bun:test";
 import type { Page } from "playwright-core";
 import { outsideTool } from "../approvals/asking.ts";
+import { readEvents } from "../messages/conversation.ts";
 import { browserTest } from "../support/browser.ts";
 import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
 import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
@@ -72,7 +73,11 @@ browserTest("an approval leads to its own conversation, and a denial takes its r
     { kind: "tools", calls: [{ name: "mail", arguments: { key: "a" } }] },
     { kind: "text", tokens: ["Then not."] },
   );
-  await person.ask("POST", `${ada}/messages`, { message: "Mail it", conversationId }, { Prefer: "respond-async" });
+  const letter = { message: "Mail it", conversationId };
+  const { runId } = (await person.ask("POST", `${ada}/messages`, letter, { Prefer: "respond-async" })).body;
+  // A page that shows another conversation reads only now and then what was asked in this one.
+  await using events = readEvents(await person.fetch("GET", `${ada}/events?runId=${runId}`));
+  await events.until(({ event }) => event === "run.waiting");
   await withPage(async (page) => {
     await page.locator("#open-count", { hasText: "1" }).waitFor();
     await page.locator("#to-approvals").click();

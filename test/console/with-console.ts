@@ -61,9 +61,12 @@ export const withConsoleAs = (
     () => url,
     async (page) => {
       await openAs(page, url, token);
-      await page.evaluate((to) => {
-        location.hash = to;
-      }, hash);
+      // Set where it is empty already, it would be one more step to go back.
+      if (hash !== "") {
+        await page.evaluate((to) => {
+          location.hash = to;
+        }, hash);
+      }
       await use(page);
     },
   );

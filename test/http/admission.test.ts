@@ -1,9 +1,13 @@
 import { afterEach, expect, test } from "bun:test";
+import { handClock } from "../lib/hand-clock.ts";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
 import { hold } from "./held-request.ts";
 
 let server: TestServer;
 afterEach(() => server.stop());
+
+/** No time passes, so that it gives nobody back what was used up, however long the requests take. */
+const still = () => ({ clock: handClock() });
 
 const statuses = (answers: { status: number }[]): Record<number, number> => {
   const counts: Record<number, number> = {};
@@ -14,7 +18,7 @@ const times = <T>(count: number, work: (at: number) => Promise<T>): Promise<T[]>
   Promise.all(Array.from({ length: count }, (_, at) => work(at)));
 
 test("an address without a credential has a limit of requests a minute, whatever it asks for", async () => {
-  server = await startTestServer({ ROOST_ADDRESS_REQUESTS: "20" });
+  server = await startTestServer({ ROOST_ADDRESS_REQUESTS: "20" }, still());
   const paths = ["/v1/skills", "/", "/openapi.json", "/v1/no-such-path", "/v1/instances"];
   const before = await times(20, (at) => server.ask("GET", paths[at % paths.length] ?? "/"));
   expect(statuses(before)).toEqual({ 200: 12, 401: 4, 404: 4 });
@@ -29,7 +33,7 @@ test("an address without a credential has a limit of requests a minute, whatever
 });
 
 test("a caller with a valid credential is not delayed by others at the same address", async () => {
-  server = await startTestServer({ ROOST_ADDRESS_REQUESTS: "30", ROOST_ADDRESS_REFUSALS: "5" });
+  server = await startTestServer({ ROOST_ADDRESS_REQUESTS: "30", ROOST_ADDRESS_REFUSALS: "5" }, still());
   const person = await server.signUp();
   await times(60, () => server.ask("GET", "/v1/instances", { token: "not.a.token" }));
   expect((await person.ask("GET", "/v1/auth/me")).status).toBe(200);
@@ -39,7 +43,7 @@ test("a caller with a valid credential is not delayed by others at the same addr
 });
 
 test("wrong codes, unknown invites and e-mails, and bad tokens are counted together", async () => {
-  server = await startTestServer({ ROOST_ADDRESS_REFUSALS: "12" });
+  server = await startTestServer({ ROOST_ADDRESS_REFUSALS: "12" }, still());
   await server.signUp("ada@example.com");
   const refused = await times(16, async (at) => {
     const email = `nobody${at}@example.com`;
@@ -54,7 +58,7 @@ test("wrong codes, unknown invites and e-mails, and bad tokens are counted toget
 });
 
 test("requests whose last byte is held back are checked when they are complete: nothing slips past the limit of refusals", async () => {
-  server = await startTestServer({ ROOST_ADDRESS_REFUSALS: "10" });
+  server = await startTestServer({ ROOST_ADDRESS_REFUSALS: "10" }, still());
   const body = JSON.stringify({ email: "ada@example.com", code: "00000000" });
   const held = await times(40, () => hold(server.url, "POST", "/v1/auth/verify-code", body));
   const answers = await Promise.all(held.map((request) => request.release()));
@@ -62,7 +66,7 @@ test("requests whose last byte is held back are checked when they are complete: 
 });
 
 test("an account has its reads and writes per second, and does not delay another account", async () => {
-  server = await startTestServer({ ROOST_READS_PER_SECOND: "10", ROOST_WRITES_PER_SECOND: "2" });
+  server = await startTestServer({ ROOST_READS_PER_SECOND: "10", ROOST_WRITES_PER_SECOND: "2" }, still());
   const [busy, quiet] = [await server.signUp(), await server.signUp()];
   const reads = await times(100, () => busy.ask("GET", "/v1/auth/me"));
   expect(statuses(reads)[200]).toBeWithin(10, 60);
@@ -77,7 +81,7 @@ test("an account has its reads and writes per second, and does not delay another
 });
 
 test("a large answer is paid for by the requests that follow", async () => {
-  server = await startTestServer({ ROOST_READS_PER_SECOND: "40" });
+  server = await startTestServer({ ROOST_READS_PER_SECOND: "40" }, still());
   const person = await server.signUp();
   const { instanceId } = (await person.ask("POST", "/v1/instances", { name: "x" })).body;
   const files = Object.fromEntries([1, 2, 3].map((at) => [`${at}.md`, "x".repeat(200_000)]));
@@ -90,7 +94,7 @@ test("a large answer is paid for by the requests that follow", async () => {
 });
 
 test("a replayed answer costs as much as the first one", async () => {
-  server = await startTestServer({ ROOST_WRITES_PER_SECOND: "10" });
+  server = await startTestServer({ ROOST_WRITES_PER_SECOND: "10" }, still());
   const person = await server.signUp();
   const { instanceId } = (await person.ask("POST", "/v1/instances", { name: "x" })).body;
   const agent = { name: "big", files: { "1.md": "x".repeat(90_000) } };
@@ -104,7 +108,7 @@ test("a replayed answer costs as much as the first one", async () => {
 });
 
 test("a suspended account is held to the limits of its address", async () => {
-  server = await startTestServer({ ROOST_ADDRESS_REQUESTS: "20" });
+  server = await startTestServer({ ROOST_ADDRESS_REQUESTS: "20" }, still());
   const person = await server.signUp();
   server.foundation.accounts.setSuspended(person.accountId, true);
   const answers = await times(40, (at) => person.ask("GET", at % 2 === 0 ? "/v1/auth/me" : "/v1/skills"));

@@ -5,7 +5,10 @@
  */
 
 export type MockAnswer =
-  /** Streams the tokens once `after` resolves, with `delayMs` before each; the head comes `headDelayMs` late. */
+  /**
+   * Streams the tokens once `after` resolves, with `delayMs` before each; the head comes `headDelayMs` late. A `cut` is an
+   * end without the last chunk: unlike a reset, it does not overtake what has not been read.
+   */
   | {
       kind: "text";
       tokens: string[];
@@ -65,7 +68,6 @@ const HELLO: MockAnswer = {
 const SSE_HEADERS = { "Content-Type": "text/event-stream", "Cache-Control": "no-cache" };
 const JSON_HEADERS = { "Content-Type": "application/json" };
 const DONE = "data: [DONE]\n\n";
-const CUT_DELAY_MS = 20;
 const encoder = new TextEncoder();
 
 export function startMockModelServer({
@@ -182,9 +184,7 @@ function streamOf(
         await controller.flush();
       }
       if (ending === "hang") await new Promise<void>((done) => signal.addEventListener("abort", () => done()));
-      // A reset overtakes bytes that the client has not read yet.
-      if (ending === "cut") await Bun.sleep(CUT_DELAY_MS);
-      controller.close(ending === "cut" ? new Error("cut") : undefined);
+      controller.close();
     },
   } as unknown as UnderlyingSource);
 }

@@ -49,6 +49,7 @@ const start = () =>
 let turn = 0;
 beforeEach(async () => {
   dataDir = join(home, `data-${++turn}`);
+  await tellModel("hold");
   const foundation = openFoundation({ dataDir });
   const link = foundation.links.create("ada@example.com", 10_000_000n);
   foundation.store.close();
@@ -70,6 +71,7 @@ async function ask(
   return { status: response.status, body: (await response.json()) as Answer["body"] };
 }
 const taken = async () => (await (await fetch(`${modelUrl}/taken`)).json()) as Taken;
+const tellModel = async (what: "hold" | "release") => void (await (await fetch(`${modelUrl}/${what}`)).text());
 
 /** So many agents in one instance; their paths. */
 async function newAgents(): Promise<string[]> {
@@ -123,6 +125,7 @@ test("calls without a limit that take longer than a second count after a crash t
   await Promise.all(agents.slice(0, 4).map(send));
   while (read("SELECT 1 FROM model_reservations").length < 4) await Bun.sleep(20);
   await server.kill();
+  await tellModel("release");
   server = await start();
   while (statuses().some((status) => status !== "completed")) await Bun.sleep(20);
   const { tokens, calls } = await taken();
@@ -138,12 +141,14 @@ test("a limit that is killed in the middle of 50 agents' calls is exceeded by no
   const limit = 20 * ONE_CALL;
   await ask("PATCH", "/v1/auth/me", { modelLimits: { tokensPerDay: limit } });
   const before = await taken();
-  const send = (agent: string) =>
-    ask("POST", `${agent}/messages`, { message: "Take all you can" }, { Prefer: "respond-async" });
-  // All of them are on disk, some of their calls have ended, and others are with the model.
+  const send = (agent: string, at: number) =>
+    ask("POST", `${agent}/messages`, { message: at === 0 ? "Take all you can" : SLOWLY }, { Prefer: "respond-async" });
+  // All of them are on disk, a call has ended, and others are with the model.
   await Promise.all([...agents, ...agents].map(send));
-  while (!statuses().includes("completed")) await Bun.sleep(1);
+  const reserved = () => read("SELECT 1 FROM model_reservations").length;
+  while (!statuses().includes("completed") || reserved() === 0) await Bun.sleep(1);
   await server.kill();
+  await tellModel("release");
   const held = read<{ most: number }>("SELECT prompt_tokens + completion_tokens AS most FROM model_reservations");
   expect(held.length).toBeGreaterThan(0);
   server = await start();

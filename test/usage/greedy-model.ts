@@ -1,7 +1,8 @@
 /**
  * A model server, in a process of its own, that takes as much as it may: each answer reports a token for every three
  * characters of its prompt, and all of the tokens that it was allowed. `GET /taken` says how much that is of all requests
- * that have arrived. `bun test/usage/greedy-model.ts` prints its URL.
+ * that have arrived. Messages that say `SLOWLY` are answered from `GET /release` until `GET /hold`, which it begins with.
+ * `bun test/usage/greedy-model.ts` prints its URL.
  */
 export interface Taken {
   tokens: number;
@@ -12,13 +13,12 @@ export interface Taken {
 
 /** So that calls are in progress while others begin. */
 const ANSWER_MS = 150;
-/** For a message that says `SLOWLY`. */
-const SLOW_ANSWER_MS = 2_000;
 export const SLOWLY = "Take your time";
 
 if (import.meta.main) {
   const taken: Taken = { tokens: 0, calls: 0, atOnce: 0 };
   let now = 0;
+  let released = Promise.withResolvers<void>();
   const frame = (chunk: object) => `data: ${JSON.stringify(chunk)}\n\n`;
   const server = Bun.serve({
     port: 0,
@@ -27,6 +27,8 @@ if (import.meta.main) {
     async fetch(request) {
       const { pathname } = new URL(request.url);
       if (pathname === "/taken") return Response.json(taken);
+      if (pathname === "/release") released.resolve();
+      if (pathname === "/hold") released = Promise.withResolvers<void>();
       if (request.method === "GET") return Response.json({ data: [] });
       const body = (await request.json()) as { messages: { content: string }[]; tools?: unknown; max_tokens: number };
       const prompt = JSON.stringify(body.messages.map(({ content }) => content)).length;
@@ -34,7 +36,7 @@ if (import.meta.main) {
       taken.calls++;
       taken.tokens += promptTokens + body.max_tokens;
       taken.atOnce = Math.max(taken.atOnce, ++now);
-      await Bun.sleep(body.messages.at(-1)?.content === SLOWLY ? SLOW_ANSWER_MS : ANSWER_MS);
+      await (body.messages.at(-1)?.content === SLOWLY ? released.promise : Bun.sleep(ANSWER_MS));
       now--;
       const usage = { prompt_tokens: promptTokens, completion_tokens: body.max_tokens };
       const choices = [{ index: 0, delta: { content: "all of it" }, finish_reason: "stop" }];

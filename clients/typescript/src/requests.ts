@@ -151,6 +151,8 @@ export function createRequests(options: RoostOptions): Requests {
 
 /** How long to wait before a call is repeated; null if it must not be, or not so soon. */
 function waitAfter({ code, status, retryAfterSeconds }: RoostError, repeatable: boolean, tries: number): number | null {
+  // Nobody's asking again starts an instance.
+  if (code === "instance_not_ready") return null;
   const told = retryAfterSeconds === null ? null : retryAfterSeconds * 1000;
   // A refused request was not carried out.
   const refused = status === 429 && told !== null;

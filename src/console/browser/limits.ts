@@ -23,6 +23,7 @@ export async function readOwners(): Promise<Owners> {
 
 const form = part("model-limits", HTMLFormElement);
 const of = part("limits-of", HTMLSelectElement);
+const fields = part("limits-fields", HTMLFieldSetElement);
 const saved = part("limits-saved", HTMLElement);
 const told = part("operator-limits", HTMLElement);
 
@@ -36,11 +37,15 @@ export function openLimits(): (owners: Owners) => Promise<void> {
 
   async function read(): Promise<void> {
     saved.textContent = "";
+    // Until they are read, they show another's.
+    fields.disabled = true;
     const { instanceId, agentId } = chosen();
     const asked = of.value;
     if (instanceId === "") {
       const account = await roost.get("/v1/auth/me");
-      if (of.value === asked) showAccount(account);
+      if (of.value !== asked) return;
+      showAccount(account);
+      fields.disabled = false;
       return;
     }
     const { modelLimits } =
@@ -51,6 +56,7 @@ export function openLimits(): (owners: Owners) => Promise<void> {
     show(modelLimits);
     const whose = agentId === undefined ? "They hold for all agents of this instance together." : "";
     told.textContent = `${whose} The limits of this account hold too. Empty is no limit.`.trim();
+    fields.disabled = false;
   }
 
   async function save(modelLimits: Limits): Promise<void> {

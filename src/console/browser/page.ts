@@ -117,15 +117,15 @@ async function showPages(account: Account): Promise<void> {
   };
   const go = () => reportErrors(part(placeOf(location.hash).part ? "view-agent" : "chat-form", HTMLElement), show);
   addEventListener("hashchange", () => void go());
-  void readOpenApprovals().catch(() => undefined);
-  await go();
-
   const look = () => {
     if (document.visibilityState === "hidden") return;
     void Promise.all([instances.refresh(), chat.catchUp(), readBalance(), readOpenApprovals()]).catch(() => undefined);
   };
   setInterval(look, POLL_INTERVAL_MS);
   document.addEventListener("visibilitychange", look);
+  void readOpenApprovals().catch(() => undefined);
+  // A slow conversation keeps nothing else from being read again.
+  await go();
 }
 
 /** Names in the URL what is chosen, where it names only the chat, or what is gone: so going back shows the same again. */

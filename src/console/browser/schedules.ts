@@ -22,6 +22,8 @@ export function openSchedules(): (instanceId: string, agent: Agent) => Promise<v
   let heartbeat: Agent["heartbeat"] = null;
   const form = armScheduleForm(async (settings, edited) => {
     const of = path;
+    // The news of before may read the same.
+    told.textContent = "";
     const { name } = edited
       ? await roost.patch(SCHEDULE, { path: { ...of, scheduleId: edited.scheduleId }, body: settings })
       : await roost.post(SCHEDULES, { path: of, body: settings });

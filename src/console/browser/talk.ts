@@ -236,12 +236,17 @@ export function openTalk(parts: TalkParts): Talk {
       log.prepend(...exchangesOf(page.data.reverse()));
       log.scrollTop = log.scrollHeight - fromEnd;
     },
-    async catchUp() {
-      if (following || unsent > 0) return;
-      const page = await roost.get(PATH, { path: agent, query: { order: "desc", limit: 1, conversationId } });
-      if (closing.signal.aborted || following || unsent > 0 || page.data[0]?.messageId === newest) return;
-      loading = load();
-      await loading;
+    catchUp() {
+      // One look after the other, and none beside a load: two would both follow the runs that they find.
+      loading = loading
+        .catch(() => undefined)
+        .then(async () => {
+          if (closing.signal.aborted || following || unsent > 0) return;
+          const page = await roost.get(PATH, { path: agent, query: { order: "desc", limit: 1, conversationId } });
+          if (closing.signal.aborted || following || unsent > 0 || page.data[0]?.messageId === newest) return;
+          await load();
+        });
+      return loading;
     },
     close: () => closing.abort(),
   };
