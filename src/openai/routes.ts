@@ -91,7 +91,7 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
   ): Promise<T> {
     const place = takePlace(caller, request);
     try {
-      const answering = answer(ask);
+      const answering = answer(ask, clock);
       place.endWith(() => answering.cancel(ended()));
       request.signal.addEventListener("abort", () => answering.cancel(clientLeft()), { once: true });
       keepOpen(request);
@@ -115,7 +115,7 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
         place.close();
         if (hasLeft) answering.cancel(clientLeft());
       });
-      const answering = answer(ask, stream.onText);
+      const answering = answer(ask, clock, stream.onText);
       place.endWith(() => answering.cancel(ended()));
       stream.follow(answering.done.then(async (given) => save(given).then(() => given)));
       keepOpen(request);
