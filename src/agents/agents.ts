@@ -40,6 +40,14 @@ export interface AgentWithFiles {
   texts: ShownTexts;
 }
 
+/** A file as a change has written it. */
+export interface Written {
+  file: IndexedFile;
+  /** False if there was a file of this name before. */
+  created: boolean;
+  etag: string;
+}
+
 /** An agent and its instance. */
 export interface FoundAgent {
   instance: Instance;
@@ -75,7 +83,7 @@ export interface Agents {
     name: string,
     bytes: Uint8Array,
     condition: Preconditions,
-    commit: Commit<FoundAgent, { created: boolean; file: IndexedFile; etag: string }, T>,
+    commit: Commit<FoundAgent, Written, T>,
     isTainted?: boolean,
   ): Promise<T>;
   /** Throws `not_found`, `precondition_failed`. */
