@@ -113,7 +113,8 @@ interface ImportOptions extends ServerOptions {
 
 /** `roost agent import INSTANCE FILE|FOLDER`: a bundle, or a folder of OpenClaw. */
 export async function importAgent(instance: string, from: string, options: ImportOptions): Promise<void> {
-  const client = openClient(options);
+  const progress = createProgress("Importing", { quiet: options.json === true });
+  const client = openClient(options, { onSent: progress.show });
   const bytes = isFolder(from) ? packOpenClaw(from) : readBundle(from);
   if (bytes.byteLength > MAX_ARCHIVE_BYTES) {
     throw new Failure(
@@ -121,12 +122,14 @@ export async function importAgent(instance: string, from: string, options: Impor
       "export the agent without its history, or with fewer files",
     );
   }
-  const imported = await client.post(`${INSTANCE}/import`, {
-    path: { instanceId: await findInstance(client, instance) },
-    query: { name: options.name },
-    body: bytes,
-    deadlineMs,
-  });
+  const imported = await client
+    .post(`${INSTANCE}/import`, {
+      path: { instanceId: await findInstance(client, instance) },
+      query: { name: options.name },
+      body: bytes,
+      deadlineMs,
+    })
+    .finally(progress.end);
   if (options.json) printJson(imported);
   else showImported(imported, instance, from);
 }
