@@ -11,12 +11,18 @@ import { prepared } from "../storage/prepared.ts";
 import type { Removals } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
 import { decodeText, etagOf, type FileChange } from "../workspace/workspace.ts";
-import { type AgentChange, type AgentListener, type NewAgent, requireTools, withPolicies } from "./agent-change.ts";
+import {
+  type AgentChange,
+  type AgentListener,
+  type NewAgent,
+  requireTools,
+  type Written,
+  withPolicies,
+} from "./agent-change.ts";
 import type { Preconditions } from "./preconditions.ts";
 import { type Agent, agents, type ModelChoice } from "./schema.ts";
 import type { ShownTexts } from "./shown-files.ts";
 import { freeSlug } from "./slug.ts";
-import type { IndexedFile } from "./workspace-files.ts";
 import type { Workspaces } from "./workspaces.ts";
 
 export interface AgentParts {
@@ -38,14 +44,6 @@ export interface AgentParts {
 export interface AgentWithFiles {
   agent: Agent;
   texts: ShownTexts;
-}
-
-/** A file as a change has written it. */
-export interface Written {
-  file: IndexedFile;
-  /** False if there was a file of this name before. */
-  created: boolean;
-  etag: string;
 }
 
 /** An agent and its instance. */
