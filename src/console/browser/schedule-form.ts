@@ -72,6 +72,8 @@ export function armScheduleForm(
     at.setCustomValidity(
       isPattern ? "" : "Expected a time, or five fields that are due some day, such as 0 8 * * 1-5.",
     );
+    const isNumber = everySeconds === null || !Number.isNaN(everySeconds);
+    minutes.setCustomValidity(isNumber ? "" : "Expected a number of minutes, such as 60.");
     to.setCustomValidity(isHalf() ? "Expected both, from and to, or neither." : "");
     return !isHalf() && isPattern && isZone(timeZone) && (everySeconds === null || everySeconds >= 60);
   }
@@ -80,6 +82,8 @@ export function armScheduleForm(
     part("schedule-by-time", HTMLElement).hidden = !["daily", "weekdays"].includes(repeat.value);
     part("schedule-by-interval", HTMLElement).hidden = repeat.value !== "interval";
     part("schedule-by-cron", HTMLElement).hidden = repeat.value !== "cron";
+    // What is not shown is not checked either.
+    minutes.disabled = repeat.value !== "interval";
     const wanted = wishes();
     const times = check(wanted) ? nextTimes(wanted) : [];
     preview.replaceChildren(...times.map((at) => make("li", "", whenIn(wanted.timeZone, at))));
