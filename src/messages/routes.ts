@@ -31,6 +31,16 @@ export interface MessageRouteParts extends EventStreamParts {
   events: EventLog;
 }
 
+/** What a run fails with, for whoever waits for its answer. */
+export const RUN_ERRORS = [
+  "budget_exceeded",
+  "forbidden",
+  "model_error",
+  "output_invalid",
+  "loop_detected",
+  "instance_not_ready",
+] as const;
+
 const AGENT = "/v1/instances/:instanceId/agents/:agentId";
 
 const SCHEMA = "a JSON Schema, as an object";
@@ -137,16 +147,7 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
       example: { message: "What should I read on a train?" },
       answer: MessageRecord,
       events: EventRecord,
-      errors: [
-        "conflict",
-        "rate_limited",
-        "budget_exceeded",
-        "forbidden",
-        "model_error",
-        "output_invalid",
-        "loop_detected",
-        "instance_not_ready",
-      ],
+      errors: ["conflict", "rate_limited", ...RUN_ERRORS],
       find: own,
       commit: "shared",
       async handle({ caller, body, commit, request }) {
