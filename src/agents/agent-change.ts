@@ -3,6 +3,7 @@ import type { ModelLimitChange, ModelLimits } from "../limits/model-limits.ts";
 import type { Policy } from "../tools/tool.ts";
 import type { FileChange } from "../workspace/workspace.ts";
 import type { Agent, Heartbeat, ModelChoice, ToolPolicies } from "./schema.ts";
+import type { IndexedFile } from "./workspace-files.ts";
 
 export interface NewAgent {
   name: string;
@@ -22,6 +23,14 @@ export type AgentChange = Partial<Pick<Agent, "name" | "slug" | "displayName" | 
   modelLimits?: ModelLimitChange;
   tools?: PolicyChanges;
 };
+
+/** A file as a change has written it. */
+export interface Written {
+  file: IndexedFile;
+  /** False if there was a file of this name before. */
+  created: boolean;
+  etag: string;
+}
 
 /** Called in the transaction of the change. */
 export interface AgentListener {

@@ -4,6 +4,7 @@ import type { Host } from "../runtime/host.ts";
 import type { Store } from "../storage/store.ts";
 import type { Whose, WorkspacePort } from "../tools/ports.ts";
 import type { ToolContext } from "../tools/tool.ts";
+import type { Written } from "./agent-change.ts";
 import type { Agents, FoundAgent } from "./agents.ts";
 import { isKeptOutput } from "./kept-outputs.ts";
 import type { Preconditions } from "./preconditions.ts";
@@ -64,22 +65,17 @@ export function createAgentFiles(parts: AgentFilesParts): WorkspacePort {
   async function put(context: ToolContext, name: string, bytes: Uint8Array, condition: Preconditions) {
     const find = finding(context);
     const commit = committing(context, find);
-    const { created, etag } = await agents.writeFile(
-      find,
-      name,
-      bytes,
-      condition,
-      (operate) =>
-        commit((found) => {
-          // The file itself is not replaced before the commit.
-          const before =
-            noteWrite && workspaces.isThere(found.agent, name) ? workspaces.read(found.agent, name).bytes : null;
-          const written = operate(found);
-          noteWrite?.(context, written.file.name, written.file, before, bytes);
-          return written;
-        }),
-      context.isTainted,
-    );
+    const writing = async (operate: (found: FoundAgent) => Written): Promise<Written> => {
+      // It is this agent's turn to write, so the file stays as it is until the commit, which others wait for.
+      const { agent } = find();
+      const before = noteWrite && workspaces.isThere(agent, name) ? workspaces.read(agent, name).bytes : null;
+      return commit((found) => {
+        const written = operate(found);
+        noteWrite?.(context, written.file.name, written.file, before, bytes);
+        return written;
+      });
+    };
+    const { created, etag } = await agents.writeFile(find, name, bytes, condition, writing, context.isTainted);
     seen.note(context.runId, name, etag);
     return { created };
   }

@@ -11,12 +11,18 @@ import { prepared } from "../storage/prepared.ts";
 import type { Removals } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
 import { decodeText, etagOf, type FileChange } from "../workspace/workspace.ts";
-import { type AgentChange, type AgentListener, type NewAgent, requireTools, withPolicies } from "./agent-change.ts";
+import {
+  type AgentChange,
+  type AgentListener,
+  type NewAgent,
+  requireTools,
+  type Written,
+  withPolicies,
+} from "./agent-change.ts";
 import type { Preconditions } from "./preconditions.ts";
 import { type Agent, agents, type ModelChoice } from "./schema.ts";
 import type { ShownTexts } from "./shown-files.ts";
 import { freeSlug } from "./slug.ts";
-import type { IndexedFile } from "./workspace-files.ts";
 import type { Workspaces } from "./workspaces.ts";
 
 export interface AgentParts {
@@ -75,7 +81,7 @@ export interface Agents {
     name: string,
     bytes: Uint8Array,
     condition: Preconditions,
-    commit: Commit<FoundAgent, { created: boolean; file: IndexedFile; etag: string }, T>,
+    commit: Commit<FoundAgent, Written, T>,
     isTainted?: boolean,
   ): Promise<T>;
   /** Throws `not_found`, `precondition_failed`. */

@@ -1,13 +1,13 @@
 import { pruneSignInCodes } from "../accounts/code-limits.ts";
 import { pruneKnownAddresses } from "../accounts/sign-in-addresses.ts";
 import type { Config } from "../config.ts";
+import { DAY_MS } from "../lib/calendar.ts";
 import { pruneUsage } from "../meter/old-usage.ts";
 import { type Life, oldRows, untilNone } from "../storage/retention.ts";
 import { createUsageAging } from "../usage/aging.ts";
 import type { Features } from "./features.ts";
 import type { Foundation } from "./foundation.ts";
 
-const DAY_MS = 86_400_000;
 const MODEL_CALLS_MS = 7 * DAY_MS;
 /** Longer than the longest month, in which nobody is warned twice. */
 const BUDGET_WARNINGS_MS = 62 * DAY_MS;

@@ -1,6 +1,6 @@
 import type { Config } from "../config.ts";
 import { AppError } from "../lib/app-error.ts";
-import { isoTime } from "../lib/clock.ts";
+import { isoTime, secondsUntil } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { LimitsOfAccounts } from "../limits/account-limits.ts";
 import { isOfDay, type ModelLimitName } from "../limits/model-limits.ts";
@@ -76,7 +76,9 @@ export function createModelCalls(parts: ModelCallParts) {
         if (!(error instanceof ModelError)) throw error;
         const { kind, message, retryAt } = error;
         // A model that is not there fails its run, which says more.
-        if (kind === "budget_exceeded" || kind === "forbidden") throw new AppError(kind, message, { retryAt });
+        if (kind === "budget_exceeded" || kind === "forbidden") {
+          throw new AppError(kind, message, { retryAfterSeconds: secondsUntil(clock, retryAt) });
+        }
       }
     },
   };

@@ -102,7 +102,7 @@ export function createRoutes(parts: RouteTableParts): Route[] {
     ...toolRoutes(agents, features.toolbox),
     ...approvalRoutes({ approvals: features.approvals, rules: features.rules, instances }),
     ...conversationRoutes({ agents, ...conversations, redact: features.web.broker.redact, keepOpen }),
-    ...messageRoutes({ agents, ...conversations, lasting, keepOpen }),
+    ...messageRoutes({ clock, agents, ...conversations, lasting, keepOpen }),
     ...memoryRoutes(agents, features.memory.memory),
     ...scheduleRoutes({ agents, ...features.scheduling }),
     ...openAiRoutes({

@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { DAY_MS, HOUR_MS } from "../lib/calendar.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { readPrivateJson, writePrivateFile } from "../lib/private-file.ts";
@@ -44,8 +45,6 @@ export interface ScheduleParts {
   tell(subject: string, text: string): Promise<void>;
 }
 
-const HOUR_MS = 60 * 60 * 1000;
-const DAY_MS = 24 * HOUR_MS;
 const TRIAL_EVERY_MS = 7 * DAY_MS;
 /** A failed backup is tried again after this, or after `everyMs` if that is shorter. */
 const RETRY_MS = HOUR_MS;

@@ -110,9 +110,14 @@ function streamOf(bundle: Bundle, place: ReturnType<LastingAnswers["open"]>): Re
         place.endWith(end);
       },
       async pull(controller) {
-        const { done, value } = await chunks.next();
-        if (!done) return controller.enqueue(value);
-        controller.close();
+        try {
+          const { done, value } = await chunks.next();
+          if (!done) return controller.enqueue(value);
+          controller.close();
+        } catch (error) {
+          close();
+          throw error;
+        }
         close();
       },
       cancel: close,

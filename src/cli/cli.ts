@@ -40,8 +40,8 @@ export function createProgram(firstWord?: string): Command {
   if (firstWord === "--version") return program;
   addServe(program);
   if (firstWord === "serve") return program;
-  addOperatorCommands(program);
   addUserCommands(program);
+  addOperatorCommands(program);
   program
     .command("completion")
     .description("print a completion script for a shell")

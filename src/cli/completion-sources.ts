@@ -120,7 +120,7 @@ function clientOf({ options: { url, profile, key } }: Typed): Client {
   const at = meant.url ?? found?.login.url;
   const credential = meant.key ?? found?.login.key;
   if (at === undefined || credential === undefined) throw new Error("no login");
-  return createClient(at, credential, DEADLINE_MS);
+  return createClient(at, credential, { deadlineMs: DEADLINE_MS });
 }
 
 const instancesOf = async (client: Client): Promise<Records["Instance"][]> =>

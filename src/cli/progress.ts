@@ -18,7 +18,7 @@ export function createProgress(what: string, { quiet = false, lines = false } = 
   let shownAtMs = Number.NEGATIVE_INFINITY;
   return {
     show(done, total) {
-      if (performance.now() - shownAtMs < EVERY_MS) return;
+      if (done < total && performance.now() - shownAtMs < EVERY_MS) return;
       shownAtMs = performance.now();
       const share = total === 0 ? 1 : Math.min(1, done / total);
       const full = Math.round(share * WIDTH);

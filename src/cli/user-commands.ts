@@ -84,9 +84,7 @@ export function addUserCommands(program: Command): void {
 
   addApprovalCommands(group("approval", "show and decide what agents ask for"));
   addScheduleCommands(group("schedule", "have an agent work at certain times"), (command) => asJson(ofAgent(command)));
-  const memory = program.commands.find((command) => command.name() === "memory") ?? program.command("memory");
-  memory.description("search what an agent remembers, and have it forget").helpGroup(USER);
-  addMemoryCommands(memory, { ofAgent, sure, asJson });
+  addMemoryCommands(group("memory", "search what an agent remembers, and have it forget"), { ofAgent, sure, asJson });
   addSkillCommands(group("skill", "show and manage the skills of an instance's agents"));
   addSecretCommands(group("secret", "show and manage the secrets that an instance's skills use"));
 

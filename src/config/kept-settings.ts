@@ -1,7 +1,6 @@
+import { DAY_MS } from "../lib/calendar.ts";
 import { parseDuration } from "../lib/duration.ts";
 import type { Setting } from "./forms.ts";
-
-const DAY_MS = 24 * 60 * 60 * 1000;
 
 /** Milliseconds; null for ever. */
 const life = (name: string, fallback: string, meaning: string, leastDays = 1): Setting<number | null> => ({

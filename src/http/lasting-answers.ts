@@ -7,7 +7,7 @@ export type LastingKind = "events" | "run" | "bundle";
 
 /** The slot of one long-lived answer. */
 export interface LastingAnswer {
-  /** Aborts when the credential is no longer valid. */
+  /** Has `end` called once the credential is no longer valid. */
   endWith(end: () => void): void;
   /** Releases the slot. Calling it again does nothing. */
   close(): void;

@@ -25,9 +25,7 @@ export interface AppErrorOptions {
   cause?: unknown;
   /** Overrides the code's status: 410 for an expired cursor, 503 for a full disk. */
   status?: number;
-  retryAfterSeconds?: number;
-  /** Instead of it: when to retry, in milliseconds since 1970. */
-  retryAt?: number | undefined;
+  retryAfterSeconds?: number | undefined;
   headers?: Record<string, string>;
   /** False if the fault is in a header that the `Idempotency-Key` does not cover: the same key may be used again. */
   isKept?: false;
@@ -52,9 +50,8 @@ export class AppError extends Error {
     this.code = code;
     this.status = options.status ?? STATUS_OF_CODE[code];
     this.headers = { ...options.headers };
-    const { retryAt, retryAfterSeconds = retryAt === undefined ? undefined : (retryAt - Date.now()) / 1000 } = options;
-    if (retryAfterSeconds !== undefined) {
-      this.headers["Retry-After"] = String(Math.max(1, Math.ceil(retryAfterSeconds)));
+    if (options.retryAfterSeconds !== undefined) {
+      this.headers["Retry-After"] = String(Math.max(1, Math.ceil(options.retryAfterSeconds)));
     }
     this.isKept = options.isKept ?? true;
     this.param = options.param ?? null;

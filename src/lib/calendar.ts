@@ -1,4 +1,5 @@
-const HOUR_MS = 3_600_000;
+export const HOUR_MS = 3_600_000;
+export const DAY_MS = 24 * HOUR_MS;
 
 /** Hours since 1970, UTC. */
 export const hourOf = (ms: number): number => Math.floor(ms / HOUR_MS);

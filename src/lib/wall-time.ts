@@ -1,8 +1,9 @@
+import { DAY_MS } from "./calendar.ts";
+
 /**
  * Times as clocks on walls show them: milliseconds as if the zone were UTC. Where summer time begins, an hour of them
  * does not exist; where it ends, an hour comes twice.
  */
-const DAY_MS = 24 * 60 * 60 * 1000;
 
 const formats = new Map<string, Intl.DateTimeFormat>();
 /** There are fewer names of zones, but several spellings of each. */

@@ -84,7 +84,11 @@ export function mcpRoutes(parts: McpRouteParts): Route[] {
               body: { message: text, conversationId },
               headers: { Prefer: "respond-async" },
             })) as { runId: string };
-            await views.settled(runId, AbortSignal.any([request.signal, ended.signal, AbortSignal.timeout(waitMs)]));
+            await views.settled(
+              agentId,
+              runId,
+              AbortSignal.any([request.signal, ended.signal, AbortSignal.timeout(waitMs)]),
+            );
             if (ended.signal.aborted) throw new AppError("unauthorized", "the credential is no longer valid");
             return await run(agentId, runId);
           } finally {

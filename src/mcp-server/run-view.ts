@@ -15,8 +15,8 @@ export interface RunView {
 export interface RunViews {
   /** Throws `not_found`. */
   of(agentId: string, runId: string): Promise<RunView>;
-  /** Resolves once the run has ended, waits for a person, or the signal has fired. Never rejects. */
-  settled(runId: string, signal: AbortSignal): Promise<void>;
+  /** Resolves once the run has ended, waits for a person, or the signal has fired. Throws `not_found`. */
+  settled(agentId: string, runId: string, signal: AbortSignal): Promise<void>;
 }
 
 export function createRunViews(runs: Pick<Runs, "get" | "whenEnded" | "listen">): RunViews {
@@ -39,14 +39,18 @@ export function createRunViews(runs: Pick<Runs, "get" | "whenEnded" | "listen">)
         error: errorCode === null ? null : { code: errorCode, message: errorMessage ?? "" },
       };
     },
-    async settled(runId, signal) {
+    async settled(agentId, runId, signal) {
+      // It may wait already: then nobody will tell of it.
+      if (signal.aborted || runs.get(agentId, runId).status === "waiting") return;
       const { promise, resolve } = Promise.withResolvers<void>();
+      const done = () => resolve();
+      const ended = runs.whenEnded(runId);
       const own = waiting.get(runId) ?? new Set();
-      waiting.set(runId, own.add(resolve));
-      signal.addEventListener("abort", () => resolve(), { once: true });
-      runs.whenEnded(runId).then(() => resolve(), resolve as () => void);
-      if (!signal.aborted) await promise;
-      own.delete(resolve);
+      waiting.set(runId, own.add(done));
+      signal.addEventListener("abort", done, { once: true });
+      ended.then(done, done);
+      await promise;
+      own.delete(done);
       if (own.size === 0) waiting.delete(runId);
     },
   };

@@ -43,7 +43,7 @@ const cursor = z.string().optional().describe("The nextCursor of the call before
 const nextCursor = z.string().nullable().describe("Pass it as cursor for what comes next; null at the end");
 const READS = { readOnlyHint: true, openWorldHint: false };
 
-export const RunOutput = z.object({
+const RunOutput = z.object({
   runId: idForm("run"),
   conversationId: idForm("conv").describe("Pass it to send_message to go on with this conversation"),
   status: z.string().describe("queued, running, waiting (for a person's decision), completed, failed or cancelled"),

@@ -1,5 +1,6 @@
 import type { Agents } from "../agents/agents.ts";
 import { AppError, notFound } from "../lib/app-error.ts";
+import { dayOf } from "../lib/calendar.ts";
 import type { MemoryPort, WorkspacePort } from "../tools/ports.ts";
 import type { ToolContext } from "../tools/tool.ts";
 import type { Memory } from "./memory.ts";
@@ -31,7 +32,7 @@ export function createMemoryPort({ memory, agents, files }: MemoryPortParts): Me
         if (!(error instanceof AppError && error.code === "not_found")) throw error;
       }
       try {
-        await files.write(context, name, `# ${dayOf(context)}\n\n${line}\n`);
+        await files.write(context, name, `# ${dayOf(context.clock.now())}\n\n${line}\n`);
         return;
       } catch (error) {
         if (tried === MAX_TRIES) throw error;
@@ -57,15 +58,13 @@ export function createMemoryPort({ memory, agents, files }: MemoryPortParts): Me
       };
     },
     async remember(context, text) {
-      const name = `memory/${dayOf(context)}.md`;
+      const name = `memory/${dayOf(context.clock.now())}.md`;
       // One line is one note: what it says of itself is kept by its line.
       await add(context, name, `- ${text.replace(/\s*\n\s*/g, " ")}`);
       return name;
     },
   };
 }
-
-const dayOf = ({ clock }: Pick<ToolContext, "clock">): string => new Date(clock.now()).toISOString().slice(0, 10);
 
 function placeOf({ file, fromLine, toLine, origin }: Found): string {
   if (file === null) return origin === "agent" ? "You said in a conversation" : "Said in a conversation";

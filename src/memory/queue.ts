@@ -31,7 +31,10 @@ export interface MemoryQueue {
   addEveryone(agentId?: string): number;
   /** Queues the agent's conversations. */
   addConversations(accountId: string, agentId: string): void;
-  /** Queues up to `limit` of the agent's files after this name, or from the beginning. Returns the last one; null if there are no more. */
+  /**
+   * Queues up to `limit` of the agent's files after this name, or from the beginning. Returns the last one; null if there
+   * are no more.
+   */
   addFiles(accountId: string, agentId: string, after: string, limit: number): string | null;
   vectors: {
     next(afterAccount: string): { accountId: string; agentId: string } | undefined;

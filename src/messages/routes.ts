@@ -7,6 +7,7 @@ import { pageOf, pageQuery, toPage } from "../http/paging.ts";
 import { queryOf } from "../http/request.ts";
 import { type Asked, type Route, route } from "../http/route.ts";
 import { AppError } from "../lib/app-error.ts";
+import { type Clock, secondsUntil } from "../lib/clock.ts";
 import { idForm } from "../lib/forms.ts";
 import { requireSchema } from "../lib/json-schema.ts";
 import type { Caller } from "../limits/caller.ts";
@@ -22,12 +23,23 @@ import type { Runs } from "./runs/runs.ts";
 import { RUN_STATUSES, type Run } from "./schema.ts";
 
 export interface MessageRouteParts extends EventStreamParts {
+  clock: Clock;
   agents: Agents;
   messages: Messages;
   conversations: Conversations;
   runs: Runs;
   events: EventLog;
 }
+
+/** What a run fails with, for whoever waits for its answer. */
+export const RUN_ERRORS = [
+  "budget_exceeded",
+  "forbidden",
+  "model_error",
+  "output_invalid",
+  "loop_detected",
+  "instance_not_ready",
+] as const;
 
 const AGENT = "/v1/instances/:instanceId/agents/:agentId";
 
@@ -65,7 +77,7 @@ const ORDER = "asc or desc";
 const ASYNC = /(^|[\s,;])respond-async([\s,;]|$)/i;
 
 export function messageRoutes(parts: MessageRouteParts): Route[] {
-  const { agents, messages, conversations, runs, hub, lasting, keepOpen } = parts;
+  const { clock, agents, messages, conversations, runs, hub, lasting, keepOpen } = parts;
   const streams = createEventStreams(parts);
 
   const own = ({ caller, params }: Asked<{ instanceId: string; agentId: string }>) =>
@@ -112,7 +124,7 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
       keepOpen(request);
       const ended = await runs.whenEnded(run.runId);
       place.close();
-      return replyOf(ended);
+      return replyOf(ended, clock);
     } catch (error) {
       opened?.end();
       place.close();
@@ -135,16 +147,7 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
       example: { message: "What should I read on a train?" },
       answer: MessageRecord,
       events: EventRecord,
-      errors: [
-        "conflict",
-        "rate_limited",
-        "budget_exceeded",
-        "forbidden",
-        "model_error",
-        "output_invalid",
-        "loop_detected",
-        "instance_not_ready",
-      ],
+      errors: ["conflict", "rate_limited", ...RUN_ERRORS],
       find: own,
       commit: "shared",
       async handle({ caller, body, commit, request }) {
@@ -274,12 +277,10 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
   ];
 }
 
-function replyOf({ run, reply }: EndedRun): MessageRecord {
+function replyOf({ run, reply }: EndedRun, clock: Clock): MessageRecord {
   if (reply && run.status !== "failed") return reply;
   const { errorCode, errorMessage, retryAt } = run;
-  throw new AppError(
-    errorCode ?? "internal_error",
-    errorMessage ?? "the run failed",
-    retryAt === null ? {} : { retryAt },
-  );
+  throw new AppError(errorCode ?? "internal_error", errorMessage ?? "the run failed", {
+    retryAfterSeconds: secondsUntil(clock, retryAt),
+  });
 }

@@ -3,7 +3,7 @@ import { pageOf, pageQuery, toPage } from "../http/paging.ts";
 import { queryOf } from "../http/request.ts";
 import { type Route, route } from "../http/route.ts";
 import { AppError, notFound } from "../lib/app-error.ts";
-import { dayOf } from "../lib/calendar.ts";
+import { DAY_MS, dayOf } from "../lib/calendar.ts";
 import type { Clock } from "../lib/clock.ts";
 import { currencyForm, idForm, moneyForm } from "../lib/forms.ts";
 import { isId } from "../lib/id.ts";
@@ -30,7 +30,6 @@ export interface UsageRouteParts {
   meter: Pick<Meter, "unread">;
 }
 
-const DAY_MS = 86_400_000;
 const DEFAULT_DAYS = 30;
 const day = z.iso.date({ error: "a day such as 2026-11-21" }).optional();
 

@@ -1,4 +1,5 @@
 import { AppError } from "../lib/app-error.ts";
+import { type Clock, secondsUntil } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
 import type { UnkeptListener } from "../messages/runs/unkept-runs.ts";
 import type { ToolCall } from "../models/engine.ts";
@@ -41,7 +42,7 @@ const STOPPED = () =>
 export const clientLeft = () => new AppError("invalid_request", "the client has left", { status: 499 });
 
 /** Asks an agent. `onText` gets each piece of its text as it is written. Throws as `ask` does. */
-export function answer(ask: Ask, onText: (text: string) => void = () => {}): Answering {
+export function answer(ask: Ask, clock: Clock, onText: (text: string) => void = () => {}): Answering {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   // A client that leaves early waits no longer.
   promise.catch(() => {});
@@ -77,9 +78,10 @@ export function answer(ask: Ask, onText: (text: string) => void = () => {}): Ans
         break;
       case "ended": {
         const { outcome } = event;
-        if (outcome.kind === "failed")
-          reject(new AppError(outcome.code, outcome.message, { retryAt: outcome.retryAt }));
-        else if (outcome.kind !== "completed") reject(why ?? STOPPED());
+        if (outcome.kind === "failed") {
+          const retryAfterSeconds = secondsUntil(clock, outcome.retryAt);
+          reject(new AppError(outcome.code, outcome.message, { retryAfterSeconds }));
+        } else if (outcome.kind !== "completed") reject(why ?? STOPPED());
         else
           resolve({
             text,

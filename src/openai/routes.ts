@@ -11,6 +11,7 @@ import { newId } from "../lib/id.ts";
 import type { Caller } from "../limits/caller.ts";
 import { createSlots } from "../limits/slots.ts";
 import type { Messages } from "../messages/messages.ts";
+import { RUN_ERRORS } from "../messages/routes.ts";
 import type { Asked } from "../messages/runs/unkept-runs.ts";
 import type { ModelAbilities } from "../models/engine.ts";
 import { type Answer, type Ask, answer, clientLeft } from "./answering.ts";
@@ -91,7 +92,7 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
   ): Promise<T> {
     const place = takePlace(caller, request);
     try {
-      const answering = answer(ask);
+      const answering = answer(ask, clock);
       place.endWith(() => answering.cancel(ended()));
       request.signal.addEventListener("abort", () => answering.cancel(clientLeft()), { once: true });
       keepOpen(request);
@@ -115,7 +116,7 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
         place.close();
         if (hasLeft) answering.cancel(clientLeft());
       });
-      const answering = answer(ask, stream.onText);
+      const answering = answer(ask, clock, stream.onText);
       place.endWith(() => answering.cancel(ended()));
       stream.follow(answering.done.then(async (given) => save(given).then(() => given)));
       keepOpen(request);
@@ -190,15 +191,7 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
         messages: [{ role: "user", content: "What should I read on a train?" }],
       },
       answer: ChatCompletion,
-      errors: [
-        "not_found",
-        "budget_exceeded",
-        "forbidden",
-        "model_error",
-        "output_invalid",
-        "loop_detected",
-        "instance_not_ready",
-      ],
+      errors: ["not_found", ...RUN_ERRORS],
       async handle({ caller, body, request, requestId, causedRun }) {
         const input = await body();
         const found = models.agentOf(caller, input.model);
@@ -228,16 +221,7 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
       body: ResponseRequest,
       example: { model: "agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90", input: "What should I read on a train?" },
       answer: ResponseRecord,
-      errors: [
-        "not_found",
-        "conflict",
-        "budget_exceeded",
-        "forbidden",
-        "model_error",
-        "output_invalid",
-        "loop_detected",
-        "instance_not_ready",
-      ],
+      errors: ["not_found", "conflict", ...RUN_ERRORS],
       async handle({ caller, body, request, causedRun }) {
         const input = await body();
         const found = models.agentOf(caller, input.model);

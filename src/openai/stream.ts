@@ -13,7 +13,7 @@ export interface AnswerStream {
   body: ReadableStream<Uint8Array>;
   /** For `answer`. */
   onText(piece: string): void;
-  /** Follows the answer to its end. */
+  /** Follows the answer to its end. An answer that cannot be begun is never followed. */
   follow(done: Promise<Answer>): void;
 }
 
@@ -35,8 +35,7 @@ export function streamAnswer(writer: AnswerWriter, onEnd: (hasLeft: boolean) => 
   let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
   const send = (frames: string) => controller?.enqueue(encoder.encode(frames));
   const hasRoom = () => (controller?.desiredSize ?? 0) > 0;
-  const ping = setInterval(() => hasRoom() && send(PING), pingMs);
-  ping.unref();
+  let ping: Timer | undefined;
 
   function end(hasLeft: boolean): void {
     if (isOver) return;
@@ -75,6 +74,7 @@ export function streamAnswer(writer: AnswerWriter, onEnd: (hasLeft: boolean) => 
       flush();
     },
     follow(done) {
+      if (!isOver) ping = setInterval(() => hasRoom() && send(PING), pingMs).unref();
       done.then(
         (answer) => {
           last = writer.end(answer);

@@ -1,6 +1,7 @@
 import { randomInt } from "node:crypto";
 import type { Address, NetworkName } from "../chain/networks.ts";
 import { AppError } from "../lib/app-error.ts";
+import { HOUR_MS } from "../lib/calendar.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
 import { CURRENCY, formatMoney, type Micros } from "../lib/money.ts";
@@ -12,7 +13,6 @@ import type { Payment } from "./payment.ts";
 import { CENT, explainAmount, fits, leastFitting, type Need, quoteOf, toCents } from "./quote.ts";
 import type { Invoice } from "./schema.ts";
 
-const HOUR_MS = 60 * 60 * 1000;
 const LIFE_MS = 24 * HOUR_MS;
 /** For this long an amount identifies one account, which is credited for it even if the invoice has expired. */
 const RECENT_MS = 30 * LIFE_MS;

@@ -1,6 +1,7 @@
 import { createPublicKey, type KeyObject, sign, verify } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { DAY_MS } from "../lib/calendar.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { readPrivateJson, writePrivateFile } from "../lib/private-file.ts";
@@ -9,7 +10,6 @@ import type { Life } from "./retention.ts";
 import type { AuditCut, Checkpoint } from "./schema.ts";
 import type { Store } from "./store.ts";
 
-const DAY_MS = 24 * 60 * 60 * 1000;
 /** A checkpoint is signed every day, and every so many rows; also the number of rows read in one slice. */
 const CHECKPOINT_ROWS = 1_000;
 

@@ -9,8 +9,8 @@ export const MAX_OUTPUT = 16_000;
 const FENCE_ROOM = 300;
 
 /**
- * The result as the model gets it: without the values of secrets, a stranger's text between marks, and no more of a long output than a model is given.
- * The whole of that is kept as a file of the workspace, which the mark at its end names.
+ * The result as the model gets it: without the values of secrets, a stranger's text between marks, and no more of a long
+ * output than a model is given. The whole of that is kept as a file of the workspace, which the mark at its end names.
  */
 export async function keepShort(
   { output: said, isError, isUntrusted }: RunResult,

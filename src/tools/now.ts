@@ -1,16 +1,8 @@
 import { z } from "zod";
+import { isTimeZone } from "../lib/wall-time.ts";
 import type { Tool } from "./tool.ts";
 
 const TIME_ZONE = "an IANA time zone, such as Europe/Oslo";
-
-function isTimeZone(name: string): boolean {
-  try {
-    new Intl.DateTimeFormat("en", { timeZone: name });
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 const input = z.lazy(() =>
   z.object({

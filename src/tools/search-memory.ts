@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { dayOf } from "../lib/calendar.ts";
 import type { MemoryPort } from "./ports.ts";
 import type { Tool } from "./tool.ts";
 
@@ -22,10 +23,8 @@ export const searchMemory = (memory: Pick<MemoryPort, "search">): Tool<typeof in
     const { items, degraded } = await memory.search(context, query, limit);
     const note = degraded === null ? [] : [`[Not everything was searched: ${degraded}.]`];
     if (items.length === 0) return [`Nothing was found about "${query}".`, ...note].join("\n");
-    const shown = items.map(({ where, createdAt, text }) => `${where}, ${day(createdAt)}:\n${text}`);
+    const shown = items.map(({ where, createdAt, text }) => `${where}, ${dayOf(createdAt)}:\n${text}`);
     const output = [...shown, ...note].join("\n\n");
     return items.some(({ isUntrusted }) => isUntrusted) ? { untrusted: output } : output;
   },
 });
-
-const day = (ms: number): string => new Date(ms).toISOString().slice(0, 10);

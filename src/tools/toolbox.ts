@@ -15,7 +15,8 @@ export interface Toolbox {
   tools: readonly Tool[];
   /**
    * What an agent's model is told of: all that is not denied. Or, where that would take too much of its context, the core
-   * few, the first of the others, and a way to the rest (docs/contract/runtime.md, Searched tools). `only` names all that its run may call.
+   * few, the first of the others, and a way to the rest (docs/contract/runtime.md, Searched tools). `only` names all that
+   * its run may call.
    */
   offerTo(policies: Policies, contextTokens: number, only?: OnlyTools): ToolDescription[];
   /** The same for a model that can call only tools with these names. */

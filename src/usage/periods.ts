@@ -1,7 +1,5 @@
-import { dayOf } from "../lib/calendar.ts";
+import { DAY_MS, dayOf } from "../lib/calendar.ts";
 import type { Period } from "./queries.ts";
-
-const DAY_MS = 86_400_000;
 
 /** For what is limited as a whole. */
 export const ALWAYS: Period = { first: "", last: "\u{10ffff}", from: 0, until: Number.POSITIVE_INFINITY };

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
 import { type Route, route } from "../http/route.ts";
 import { AppError } from "../lib/app-error.ts";
-import { dayOf } from "../lib/calendar.ts";
+import { DAY_MS, dayOf } from "../lib/calendar.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { CallLog } from "./call-log.ts";
 import type { Totals, UsageQueries } from "./queries.ts";
@@ -18,7 +18,6 @@ const BY = ["agent", "instance", "model", "day"] as const;
 type By = (typeof BY)[number];
 const FIELDS = { agent: "agentId", instance: "instanceId", model: "model", day: "day" } as const;
 
-const DAY_MS = 86_400_000;
 const DEFAULT_DAYS = 30;
 /** Names that may be looked at for a page: those without any call in the days asked for are left out. */
 const MAX_LOOKED_AT = 1_000;

@@ -111,7 +111,7 @@ test("a migration that is killed at any moment leaves the old data or the new, a
       expect([Number.parseInt(EARLIER, 10), SCHEMA_VERSION]).toContain(versionOf(dataDir));
       openFoundation({ dataDir }).store.close();
       expect(versionOf(dataDir)).toBe(SCHEMA_VERSION);
-      expect(rowsIn(dataDir)["messages"]?.length).toBe(messages?.length);
+      expect(rowsIn(dataDir).messages?.length).toBe(messages?.length);
       expect(rollBack(dataDir).to).toBe(Number.parseInt(EARLIER, 10));
       expect(rowsIn(dataDir)).toEqual(rowsIn(source));
     },

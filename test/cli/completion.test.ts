@@ -132,7 +132,7 @@ COMP_LINE=$1 COMP_POINT=\${#1} COMP_WORDS=(roost); _roost; printf '%s\\n' "\${CO
   }
 
   test("bash completes the word at the cursor, after a colon only the part that bash expects", async () => {
-    expect(await bash("roost in")).toEqual(["invite", "instance"]);
+    expect(await bash("roost in")).toEqual(["instance", "invite"]);
     expect(await bash("roost chat home lib")).toEqual(["librarian"]);
     expect(await bash("roost agent edit home librarian --model local:o")).toEqual(["other"]);
     expect(await bash("roost agent edit home librarian --model=local:o")).toEqual(["other"]);

@@ -27,6 +27,7 @@ const newPath = () => join(home.folder, `made-${++made}`);
 /** Each command that may take long, and what it says before its bar. */
 const LONG: [string, string, () => Promise<string[]>][] = [
   ["agent export", "Exporting", async () => ["agent", "export", "home", "bo", "--output", newPath()]],
+  ["agent import", "Importing", async () => ["agent", "import", "home", await newBundle(), "--name", `Bo ${++made}`]],
   ["backup create", "Saving", async () => ["backup", "create", newPath(), "--data", home.dataDir]],
   ["backup verify", "Checking", async () => ["backup", "verify", await newBackup(), "--data", home.dataDir]],
   ["backup restore", "Restoring", async () => ["backup", "restore", await newBackup(), "--data", newPath()]],
@@ -37,6 +38,12 @@ const LONG: [string, string, () => Promise<string[]>][] = [
     async () => ["models", "pull", "tests/Tiny-Model", "--name", `m${++made}`, "--data", home.dataDir],
   ],
 ];
+
+async function newBundle(): Promise<string> {
+  const file = newPath();
+  expect((await run(home, ["agent", "export", "home", "bo", "--output", file])).code).toBe(0);
+  return file;
+}
 
 async function newBackup(): Promise<string> {
   const file = newPath();

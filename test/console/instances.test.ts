@@ -171,6 +171,57 @@ browserTest("the agent chosen last is shown, whichever the server tells of first
   });
 });
 
+browserTest("an agent that cannot be opened is told of only until another is chosen", async () => {
+  const home = await make("home", "Ada", "Bea", "Cy");
+  const { data } = (await person.ask("GET", `/v1/instances/${home}/agents`)).body;
+  const bea = data.find((agent: { displayName: string }) => agent.displayName === "Bea").agentId;
+  await withPage(async (page) => {
+    await page.locator("#agent-name", { hasText: "Ada" }).waitFor();
+    const asked = Promise.withResolvers<void>();
+    const fail = Promise.withResolvers<void>();
+    await page.route(`**/agents/${bea}`, async (route) => {
+      asked.resolve();
+      await fail.promise;
+      await route.abort();
+    });
+    await row(page, "home").getByText("Bea").click();
+    await asked.promise;
+    await row(page, "home").getByText("Cy").click();
+    await page.locator("#agent-name", { hasText: "Cy" }).waitFor();
+    const failed = page.waitForEvent("requestfailed");
+    fail.resolve();
+    await failed;
+    await Promise.all([page.waitForResponse("**/v1/instances?*"), lookAgain(page)]);
+    expect(await page.getByRole("alert").filter({ visible: true }).count()).toBe(0);
+  });
+});
+
+browserTest("a message that was not sent returns to the agent it was for", async () => {
+  await make("home", "Ada", "Bea");
+  await withPage(async (page) => {
+    await page.locator("#agent-name", { hasText: "Ada" }).waitFor();
+    const asked = Promise.withResolvers<void>();
+    const fail = Promise.withResolvers<void>();
+    await page.route("**/messages", async (route) => {
+      if (route.request().method() !== "POST") return route.continue();
+      asked.resolve();
+      await fail.promise;
+      await route.fulfill({ status: 400, json: { error: { code: "invalid_request", message: "no" } } });
+    });
+    await page.fill("#chat-input", "half a thought");
+    await page.press("#chat-input", "Enter");
+    await asked.promise;
+    await row(page, "home").getByText("Bea").click();
+    await page.locator("#agent-name", { hasText: "Bea" }).waitFor();
+    fail.resolve();
+    await page.locator("#view-chat [role=alert]").filter({ visible: true }).waitFor();
+    expect(await page.inputValue("#chat-input")).toBe("");
+    await row(page, "home").getByText("Ada").click();
+    await page.locator("#agent-name", { hasText: "Ada" }).waitFor();
+    expect(await page.inputValue("#chat-input")).toBe("half a thought");
+  });
+});
+
 browserTest("an unsent message to one agent is kept while talking to another", async () => {
   await make("home", "Ada", "Bea");
   await withPage(async (page) => {

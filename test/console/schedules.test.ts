@@ -124,6 +124,40 @@ browserTest("the rest of a schedule is set under More, shown again when it is ch
   });
 });
 
+browserTest(
+  "without its minutes nothing is sent, and what is expected is said; a heartbeat can still be switched off",
+  async () => {
+    await person.ask("PATCH", agentPath, { heartbeat: { everySeconds: 1800 } });
+    await withSchedules(async (page) => {
+      const fault = (id: string) =>
+        page.locator(id).evaluate((field) => field instanceof HTMLInputElement && field.validationMessage);
+      await page.getByText("Plan something").click();
+      const form = page.locator("#schedule-form");
+      await form.getByLabel("Name", { exact: true }).fill("Watch");
+      await form.getByLabel("What it is told").fill("Look after it.");
+      await form.getByLabel("When").selectOption("Every so many minutes");
+      await form.getByLabel("Minutes", { exact: true }).fill("");
+      await page.getByRole("button", { name: "Plan it" }).click();
+      expect(await fault("#schedule-minutes")).toBe("Expected a number of minutes, such as 60.");
+      expect(await page.getByRole("alert").filter({ visible: true }).count()).toBe(0);
+      // Nor does a field that is not shown keep a schedule from being planned.
+      await form.getByLabel("Minutes", { exact: true }).fill("0");
+      await form.getByLabel("When").selectOption("Every day at");
+      await page.getByRole("button", { name: "Plan it" }).click();
+      await page.getByText("Watch is planned.").waitFor();
+
+      await page.getByLabel("Every, in minutes").fill("");
+      await page.getByLabel("Heartbeat: look after").uncheck();
+      await page.getByText("The heartbeat is off.").waitFor();
+      await page.getByLabel("Every, in minutes").fill("");
+      await page.getByLabel("Heartbeat: look after").click();
+      expect(await page.getByLabel("Heartbeat: look after").isChecked()).toBe(false);
+      expect(await fault("#heartbeat-minutes")).not.toBe("");
+      expect((await listed()).map(({ name }: { name: string }) => name)).toEqual(["Watch"]);
+    });
+  },
+);
+
 browserTest("the heartbeat is switched on with its minutes, and off, with the keyboard", async () => {
   await withSchedules(async (page) => {
     await page.getByLabel("Every, in minutes").fill("45");

@@ -72,6 +72,33 @@ browserTest("what models took is shown by day and by agent, and the account's li
   );
 });
 
+browserTest("beside a deleted agent's long id the table's headings stay whole, on every screen", async () => {
+  await it.begin();
+  await it.send("hi");
+  await it.person.ask("DELETE", it.at(""));
+  await withConsole(
+    () => it.server.url,
+    async (page) => {
+      await openAs(page, it.server.url, it.person.token);
+      await page.locator("#to-usage").click();
+      await page.locator("#usage-table tbody th", { hasText: it.agent }).waitFor();
+      for (const size of SIZES) {
+        await page.setViewportSize(size);
+        const lines = await page.locator("#usage-table thead th").evaluateAll((headings) =>
+          headings.map((heading) => {
+            const text = document.createRange();
+            text.selectNodeContents(heading);
+            return [heading.textContent, text.getClientRects().length];
+          }),
+        );
+        const headings = ["Name", "Runs", "Calls", "Prompt", "Answers", "USD"];
+        expect([size.width, lines]).toEqual([size.width, headings.map((name) => [name, 1])]);
+        expect(await tooWide(page)).toBe(false);
+      }
+    },
+  );
+});
+
 browserTest("whatever was asked for last is shown, also if an earlier answer comes later", async () => {
   await it.send("hi");
   await withConsole(

@@ -100,7 +100,7 @@ function print(
   printFields([
     ["E-mail", account.email],
     ["Name", account.name],
-    ["Id", account.accountId],
+    ["ID", account.accountId],
     ["Status", account.suspendedAt === null ? "active" : `suspended since ${shortTime(account.suspendedAt)}`],
     ["Balance", `${cents(account.balance)} ${CURRENCY}`],
     ["Owed", `${shortMoney(account.owed)} ${CURRENCY}`],

@@ -1,11 +1,10 @@
 import { Database } from "bun:sqlite";
 import { existsSync } from "node:fs";
 import type { Config } from "../../config.ts";
+import { DAY_MS } from "../../lib/calendar.ts";
 import { SCHEMA_VERSION } from "../../storage/migrate.ts";
 import { databaseOf, versionOf } from "./data-folder.ts";
 import { type Finding, pass } from "./finding.ts";
-
-const DAY_MS = 24 * 60 * 60 * 1000;
 
 /** How many rows there are of what grows by itself, and how long each is kept. It judges nothing. */
 export function checkKept(config: Config): Finding {

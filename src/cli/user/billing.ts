@@ -1,3 +1,4 @@
+import { DAY_MS, dayOf } from "../../lib/calendar.ts";
 import { formatMoney } from "../../lib/money.ts";
 import { cents, colours, printFields, printJson, printTable, say, shortMoney, shortTime } from "../output.ts";
 import { barsOf } from "./bars.ts";
@@ -5,7 +6,6 @@ import type { Client, Records } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 
 const DAYS = 14;
-const DAY_MS = 86_400_000;
 const LINES = 10;
 
 /** `roost billing`: the balance, how long it will last, what it was spent on; as JSON, the API's record with those */
@@ -67,10 +67,9 @@ const MAX_ROWS = DAYS * 1_000;
 
 /** The cost of each of the last days in micro-USDC, oldest first, including days without usage. */
 async function readDays(client: Client, nowMs: number): Promise<Map<string, bigint>> {
-  const dayAt = (ms: number) => new Date(ms).toISOString().slice(0, 10);
   const costs = new Map<string, bigint>();
-  for (let ago = DAYS - 1; ago >= 0; ago--) costs.set(dayAt(nowMs - ago * DAY_MS), 0n);
-  const from = dayAt(nowMs - (DAYS - 1) * DAY_MS);
+  for (let ago = DAYS - 1; ago >= 0; ago--) costs.set(dayOf(nowMs - ago * DAY_MS), 0n);
+  const from = dayOf(nowMs - (DAYS - 1) * DAY_MS);
   let rows = 0;
   for await (const { day, cost } of client.all("/v1/billing/usage", { query: { from } })) {
     costs.set(day, (costs.get(day) ?? 0n) + BigInt(cost.replace(".", "")));

@@ -16,7 +16,7 @@ import { MAX_ARCHIVE_BYTES } from "../../http/bounds.ts";
 import { describeSystemError } from "../../lib/system-error.ts";
 import { OUTGOING } from "../../limits/outgoing.ts";
 import { Failure, UsageError } from "../failure.ts";
-import { colours, mayDraw, note, printJson, say, streamBytes } from "../output.ts";
+import { colours, mayDraw, note, printJson, say, shortSize, streamBytes } from "../output.ts";
 import { createProgress, type Progress } from "../progress.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 import { AGENT, findAgent, findInstance, INSTANCE, idsOf } from "./find.ts";
@@ -54,7 +54,7 @@ export async function exportAgent(instance: string, given: string, options: Expo
     .finally(progress.end);
   if (isPiped) return;
   if (options.json) printJson({ file, bytes });
-  else say(`Exported ${agent.displayName} to ${file} (${sizeOf(bytes)}).`);
+  else say(`Exported ${agent.displayName} to ${file} (${shortSize(bytes)}).`);
 }
 
 function bundleIn(answer: Response): ReadableStream<Uint8Array> {
@@ -113,20 +113,23 @@ interface ImportOptions extends ServerOptions {
 
 /** `roost agent import INSTANCE FILE|FOLDER`: a bundle, or a folder of OpenClaw. */
 export async function importAgent(instance: string, from: string, options: ImportOptions): Promise<void> {
-  const client = openClient(options);
+  const progress = createProgress("Importing", { quiet: options.json === true });
+  const client = openClient(options, { onSent: progress.show });
   const bytes = isFolder(from) ? packOpenClaw(from) : readBundle(from);
   if (bytes.byteLength > MAX_ARCHIVE_BYTES) {
     throw new Failure(
-      `${from} is too long: a bundle has at most ${sizeOf(MAX_ARCHIVE_BYTES)}`,
+      `${from} is too long: a bundle has at most ${shortSize(MAX_ARCHIVE_BYTES)}`,
       "export the agent without its history, or with fewer files",
     );
   }
-  const imported = await client.post(`${INSTANCE}/import`, {
-    path: { instanceId: await findInstance(client, instance) },
-    query: { name: options.name },
-    body: bytes,
-    deadlineMs,
-  });
+  const imported = await client
+    .post(`${INSTANCE}/import`, {
+      path: { instanceId: await findInstance(client, instance) },
+      query: { name: options.name },
+      body: bytes,
+      deadlineMs,
+    })
+    .finally(progress.end);
   if (options.json) printJson(imported);
   else showImported(imported, instance, from);
 }
@@ -205,12 +208,4 @@ async function skillInBundle(bundle: Uint8Array<ArrayBuffer>, skill: string): Pr
     throw new Failure(`the bundle cannot be read: ${why}`, null, { cause });
   }
   return files.length === 0 ? null : Object.fromEntries(files);
-}
-
-const UNITS = ["bytes", "KiB", "MiB"] as const;
-
-/** `1.2 MiB`. */
-function sizeOf(bytes: number): string {
-  const power = Math.min(UNITS.length - 1, Math.floor(Math.log2(Math.max(1, bytes)) / 10));
-  return `${(bytes / 1024 ** power).toFixed(power === 0 ? 0 : 1)} ${UNITS[power]}`;
 }

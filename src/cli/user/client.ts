@@ -1,4 +1,10 @@
-import { type components, createRoost, type Roost, RoostError } from "../../../clients/typescript/src/index.ts";
+import {
+  type components,
+  createRoost,
+  type Roost,
+  RoostError,
+  type RoostOptions,
+} from "../../../clients/typescript/src/index.ts";
 import { OUTGOING } from "../../limits/outgoing.ts";
 
 export { RoostError };
@@ -14,11 +20,41 @@ export type Client = Roost & { readonly url: string };
 
 const { deadlineMs: DEADLINE_MS, answerBytes } = OUTGOING.command;
 
-/** `credential` is an API key or a token; null for requests that need none. */
-export function createClient(url: string, credential: string | null, deadlineMs: number = DEADLINE_MS): Client {
-  // Whoever waits at the terminal is told at once.
-  return { url, ...createRoost({ url, credential, deadlineMs, maxAnswerBytes: answerBytes, retries: 0 }) };
+export interface ClientOptions {
+  deadlineMs?: number;
+  /** Told of each part of a file that is sent. Both are bytes. */
+  onSent?: (done: number, total: number) => void;
 }
+
+/** `credential` is an API key or a token; null for requests that need none. */
+export function createClient(url: string, credential: string | null, options: ClientOptions = {}): Client {
+  const { deadlineMs = DEADLINE_MS, onSent } = options;
+  const telling = onSent && { fetch: fetchTelling(onSent) };
+  // Whoever waits at the terminal is told at once.
+  return { url, ...createRoost({ url, credential, deadlineMs, maxAnswerBytes: answerBytes, retries: 0, ...telling }) };
+}
+
+const PART_BYTES = 64 * 1024;
+
+/** `fetch` that sends a file in parts, each when the connection takes it. */
+const fetchTelling =
+  (onSent: NonNullable<ClientOptions["onSent"]>): NonNullable<RoostOptions["fetch"]> =>
+  (url, init) => {
+    const file = init.body;
+    if (!(file instanceof Uint8Array)) return fetch(url, init);
+    let done = 0;
+    const body = new ReadableStream({
+      pull(parts) {
+        onSent(done, file.byteLength);
+        if (done === file.byteLength) return parts.close();
+        const part = file.subarray(done, done + PART_BYTES);
+        done += part.byteLength;
+        parts.enqueue(part);
+      },
+    });
+    const headers = { ...(init.headers as Record<string, string>), "Content-Length": String(file.byteLength) };
+    return fetch(url, { ...init, body, headers });
+  };
 
 /** Whether the server said so itself. */
 export const isRefusal = (error: unknown): error is RoostError =>

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { writePrivateFile } from "../../lib/private-file.ts";
 import { serverUrl } from "../arguments.ts";
 import { Failure, UsageError } from "../failure.ts";
-import { type Client, createClient, DEFAULT_URL, loginAt } from "./client.ts";
+import { type Client, type ClientOptions, createClient, DEFAULT_URL, loginAt } from "./client.ts";
 
 /** Which login a command uses. */
 export interface LoginChoice {
@@ -142,8 +142,8 @@ export const serverOf = (choice: LoginChoice): string =>
   choice.profile === undefined && choice.url !== undefined ? choice.url : (findLogin(choice)?.login.url ?? DEFAULT_URL);
 
 /** A client for the chosen server and credential. A login's key is never sent to another server. */
-export function openClient({ key, ...choice }: ServerOptions): Client {
-  if (key !== undefined) return createClient(serverOf(choice), key);
+export function openClient({ key, ...choice }: ServerOptions, options?: ClientOptions): Client {
+  if (key !== undefined) return createClient(serverOf(choice), key, options);
   const { login } = requireLogin(choice);
-  return createClient(login.url, login.key);
+  return createClient(login.url, login.key, options);
 }

@@ -47,9 +47,12 @@ export const CONVERSATION = `${CONVERSATIONS}/{conversationId}` as const;
 
 export const idsOf = ({ instanceId, agentId }: AgentRecord) => ({ instanceId, agentId });
 
-const shellWord = (text: string): string => (/^[\w.-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+/** A word as it is typed to a shell. */
+export const shellWord = (text: string): string =>
+  /^[\w.-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 
-function only<T>(found: T[], what: string, list: string): T {
+/** What was found by a name. Throws if it is nothing, or several; `list` is the command that shows what there is. */
+export function only<T>(found: T[], what: string, list: string): T {
   const [first, ...others] = found;
   if (first === undefined) throw new Failure(`there is no ${what}`, `to see what there is: ${list}`);
   if (others.length > 0) throw new Failure(`${found.length} match ${what} by name`, `give the id, shown by: ${list}`);

@@ -1,9 +1,9 @@
 import { everyInWords } from "../../lib/every-in-words.ts";
-import { Failure } from "../failure.ts";
+import { Failure, UsageError } from "../failure.ts";
 import { printFields, printJson, printTable, say, shortTime } from "../output.ts";
 import type { Client, Records } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
-import { AGENT, findAgent, idsOf } from "./find.ts";
+import { AGENT, findAgent, idsOf, only, shellWord } from "./find.ts";
 import { confirm } from "./prompt.ts";
 
 const SCHEDULES = `${AGENT}/schedules` as const;
@@ -78,7 +78,7 @@ export async function showSchedule(instance: string, agent: string, given: strin
     ["Next", nextOf(schedule)],
     ["Hours", hoursOf(schedule)],
     ["Where", schedule.conversation === "own" ? "a conversation of its own" : "the default conversation"],
-    ["Id", schedule.scheduleId],
+    ["ID", schedule.scheduleId],
   ]);
   say("");
   printTable(
@@ -97,6 +97,9 @@ export async function createSchedule(
   message: string,
   { cron, every, timeZone, missed, activeHours, conversation, announce, model, ...options }: NewScheduleOptions,
 ): Promise<void> {
+  if ((cron === undefined) === (every === undefined)) {
+    throw new UsageError("when is it due?", "give either --cron '0 9 * * 1-5' or --every 30m");
+  }
   const client = openClient(options);
   const path = idsOf(await findAgent(client, instance, agent));
   const zone = timeZone ?? Intl.DateTimeFormat().resolvedOptions().timeZone;
@@ -175,10 +178,7 @@ async function findSchedule(client: Client, instance: string, agent: string, giv
   for await (const schedule of client.all(SCHEDULES, { path: ids })) {
     if (schedule.name === given) fits.push(schedule);
   }
-  const [schedule] = fits;
-  if (schedule === undefined) {
-    throw new Failure(`there is no schedule ${given}; roost schedule list ${instance} ${agent} shows them all`);
-  }
-  if (fits.length > 1) throw new Failure(`several schedules are called ${given}; name one by its id`);
+  const list = `roost schedule list ${shellWord(instance)} ${shellWord(agent)}`;
+  const schedule = only(fits, `schedule "${given}"`, list);
   return { path: { ...ids, scheduleId: schedule.scheduleId }, schedule };
 }

@@ -1,3 +1,4 @@
+import { DAY_MS, dayOf } from "../../lib/calendar.ts";
 import { parseMoney, shortMoney } from "../../lib/money.ts";
 import { colours, printJson, printTable, say } from "../output.ts";
 import { barsOf } from "./bars.ts";
@@ -13,14 +14,13 @@ export interface UsageOptions extends ServerOptions {
   days?: number;
 }
 
-const DAY_MS = 86_400_000;
 const DEFAULT_DAYS = 14;
 
 /** `roost usage`: what models took, by day as bars, and by agent, instance or model; as JSON, the API's records. */
 export async function showUsage({ by = "agent", days = DEFAULT_DAYS, ...options }: UsageOptions): Promise<void> {
   const client = openClient(options);
   const now = Date.now();
-  const from = dayAt(now - (days - 1) * DAY_MS);
+  const from = dayOf(now - (days - 1) * DAY_MS);
   const byDay = await Array.fromAsync(client.all("/v1/usage", { query: { by: "day", from } }));
   const rows = await Array.fromAsync(client.all("/v1/usage", { query: { by, from } }));
   if (options.json) {
@@ -28,7 +28,7 @@ export async function showUsage({ by = "agent", days = DEFAULT_DAYS, ...options 
     return;
   }
   const tokens = new Map<string, bigint>();
-  for (let ago = days - 1; ago >= 0; ago--) tokens.set(dayAt(now - ago * DAY_MS), 0n);
+  for (let ago = days - 1; ago >= 0; ago--) tokens.set(dayOf(now - ago * DAY_MS), 0n);
   for (const row of byDay) tokens.set(row.day ?? "", tokensOf(row));
   say(colours.bold(`Tokens of models by day, the last ${days} days`));
   const isTerminal = process.stdout.isTTY === true;
@@ -52,7 +52,6 @@ export async function showUsage({ by = "agent", days = DEFAULT_DAYS, ...options 
   );
 }
 
-const dayAt = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 /** Whatever a server sends, bars are made of whole numbers. */
 const tokensOf = ({ promptTokens, completionTokens }: { promptTokens: number; completionTokens: number }): bigint =>
   BigInt(Math.max(0, Math.trunc(Number(promptTokens) + Number(completionTokens)) || 0));

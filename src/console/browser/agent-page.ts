@@ -71,10 +71,12 @@ export function createAgentPage(facts: Facts, imported: () => Promise<void>): Ag
       const isAboutTools = wanted === "skills" || wanted === "tools";
       part("agent-without-tools", HTMLElement).hidden = !isAboutTools || hasTools(facts, choice.agent);
       if (read.has(wanted)) return;
-      await reportErrors(part(wanted, HTMLElement), async () => {
+      const isStillOpen = () => choice === opened;
+      const reading = async () => {
         await load(wanted, choice);
-        if (choice === opened) read.add(wanted);
-      });
+        if (isStillOpen()) read.add(wanted);
+      };
+      await reportErrors(part(wanted, HTMLElement), reading, isStillOpen);
     },
   };
 }

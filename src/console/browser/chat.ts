@@ -144,8 +144,8 @@ export function createChat(parts: ChatParts): Chat {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const text = input.value.trim();
-    const to = talk;
-    if (text === "" || !to) return;
+    const [to, asked] = [talk, choice];
+    if (text === "" || !to || !asked) return;
     input.value = "";
     input.focus();
     ideas.hidden = true;
@@ -154,7 +154,8 @@ export function createChat(parts: ChatParts): Chat {
         await to.send(text);
         clear.hidden = false;
       } catch (error) {
-        if (input.value === "") input.value = text;
+        if (asked !== choice) drafts.set(draftOf(asked), text);
+        else if (input.value === "") input.value = text;
         showWhatThereIs();
         throw error;
       }

@@ -11,7 +11,7 @@ const list = part("context-list", HTMLUListElement);
 const told = part("context-told", HTMLElement);
 
 /** Many pieces of one kind are shown as one, with the pieces in it. */
-const TOGETHER: Partial<Record<Piece["kind"], string>> = { message: "Messages", tool: "Tools" };
+const TOGETHER: Partial<Record<Piece["kind"], string>> = { message: "messages", tool: "tools" };
 
 /** Shows what the next prompt of an agent's default conversation would hold, with a bar for the tokens of each part. */
 export async function showContext(agent: AgentIds, isStillWanted: () => boolean): Promise<void> {

@@ -53,14 +53,21 @@ export async function attempt(control: HTMLElement, work: () => Promise<void>): 
   }
 }
 
-/** The same with the buttons left enabled: the action may be started again meanwhile. */
-export async function reportErrors(control: HTMLElement, work: () => Promise<void>): Promise<void> {
+/**
+ * The same with the buttons left enabled: the action may be started again meanwhile. An error is not shown if `isWanted`
+ * says that something else is shown by then.
+ */
+export async function reportErrors(
+  control: HTMLElement,
+  work: () => Promise<void>,
+  isWanted = () => true,
+): Promise<void> {
   const alert = alertFor(control);
   if (alert) alert.hidden = true;
   try {
     await work();
   } catch (error) {
-    if (alert) showError(alert, error);
+    if (alert && isWanted()) showError(alert, error);
   }
 }
 

@@ -115,7 +115,12 @@ async function showPages(account: Account): Promise<void> {
       asked = location.hash;
     }
   };
-  const go = () => reportErrors(part(placeOf(location.hash).part ? "view-agent" : "chat-form", HTMLElement), show);
+  let shows = 0;
+  const go = () => {
+    const mine = ++shows;
+    const place = part(placeOf(location.hash).part ? "view-agent" : "chat-form", HTMLElement);
+    return reportErrors(place, show, () => mine === shows);
+  };
   addEventListener("hashchange", () => void go());
   const look = () => {
     if (document.visibilityState === "hidden") return;

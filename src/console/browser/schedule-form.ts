@@ -1,3 +1,4 @@
+import { isTimeZone } from "../../lib/wall-time.ts";
 import { nextSlot, parseCron, type Recurrence } from "../../schedules/recurrence.ts";
 import { attempt, make, part } from "./dom.ts";
 import type { Schedule } from "./records.ts";
@@ -65,21 +66,25 @@ export function armScheduleForm(
 
   /** Says what is wrong, where it stands. */
   function check({ cron: pattern, everySeconds, timeZone }: ScheduleWishes): boolean {
-    zone.setCustomValidity(isZone(timeZone) ? "" : "Expected a name such as Europe/Berlin or UTC.");
+    zone.setCustomValidity(isTimeZone(timeZone) ? "" : "Expected a name such as Europe/Berlin or UTC.");
     const isPattern = pattern === null || parseCron(pattern) !== null;
     const at = repeat.value === "cron" ? cron : time;
     for (const input of [cron, time]) input.setCustomValidity("");
     at.setCustomValidity(
       isPattern ? "" : "Expected a time, or five fields that are due some day, such as 0 8 * * 1-5.",
     );
+    const isNumber = everySeconds === null || !Number.isNaN(everySeconds);
+    minutes.setCustomValidity(isNumber ? "" : "Expected a number of minutes, such as 60.");
     to.setCustomValidity(isHalf() ? "Expected both, from and to, or neither." : "");
-    return !isHalf() && isPattern && isZone(timeZone) && (everySeconds === null || everySeconds >= 60);
+    return !isHalf() && isPattern && isTimeZone(timeZone) && (everySeconds === null || everySeconds >= 60);
   }
 
   function show(): void {
     part("schedule-by-time", HTMLElement).hidden = !["daily", "weekdays"].includes(repeat.value);
     part("schedule-by-interval", HTMLElement).hidden = repeat.value !== "interval";
     part("schedule-by-cron", HTMLElement).hidden = repeat.value !== "cron";
+    // What is not shown is not checked either.
+    minutes.disabled = repeat.value !== "interval";
     const wanted = wishes();
     const times = check(wanted) ? nextTimes(wanted) : [];
     preview.replaceChildren(...times.map((at) => make("li", "", whenIn(wanted.timeZone, at))));
@@ -149,12 +154,4 @@ function nextTimes({ cron, everySeconds, timeZone }: ScheduleWishes): number[] {
     times.push(at);
   }
   return times;
-}
-
-function isZone(name: string): boolean {
-  try {
-    return new Intl.DateTimeFormat("en", { timeZone: name }) !== null;
-  } catch {
-    return false;
-  }
 }

@@ -110,12 +110,22 @@ export function openSchedules(): (instanceId: string, agent: Agent) => Promise<v
   const heartbeatForm = part("heartbeat-form", HTMLFormElement);
   heartbeatForm.addEventListener("submit", (event) => event.preventDefault());
   heartbeatForm.addEventListener("change", ({ target }) => {
-    if ((target === beatMinutes && !beatOn.checked) || !beatMinutes.reportValidity()) return;
+    if (target === beatMinutes && !beatOn.checked) return;
+    if (beatOn.checked && !beatMinutes.reportValidity()) {
+      // It is not on before its minutes are right.
+      if (target === beatOn) beatOn.checked = false;
+      return;
+    }
     const of = path;
     const hours = heartbeat ?? { timeZone: ownZone(), activeHours: null };
     const body = { heartbeat: beatOn.checked ? { ...hours, everySeconds: beatMinutes.valueAsNumber * 60 } : null };
     void attempt(heartbeatForm, async () => {
-      await roost.patch(AGENT, { path: of, body });
+      try {
+        await roost.patch(AGENT, { path: of, body });
+      } catch (error) {
+        if (target === beatOn && of === path) beatOn.checked = !beatOn.checked;
+        throw error;
+      }
       if (of === path) await read(of, `The heartbeat is ${body.heartbeat ? "on" : "off"}.`);
     });
   });

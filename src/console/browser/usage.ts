@@ -1,10 +1,10 @@
+import { DAY_MS, dayOf } from "../../lib/calendar.ts";
 import { roost } from "./api.ts";
 import { attempt, make, part, reportErrors } from "./dom.ts";
 import { type Owners, openLimits, readOwners } from "./limits.ts";
 import { exact } from "./money.ts";
 import type { ModelUsage } from "./records.ts";
 
-const DAY_MS = 86_400_000;
 const DAYS = 30;
 /** Shown even if none of them has any call. */
 const LEAST_DAYS = 7;
@@ -69,7 +69,7 @@ function showDays(rows: readonly ModelUsage[]): void {
   const most = Math.max(1, ...rows.map(tokensOf));
   part("usage-nothing", HTMLElement).hidden = rows.length > 0;
   bars.hidden = rows.length === 0;
-  const all = Array.from({ length: DAYS }, (_, ago) => new Date(Date.now() - ago * DAY_MS).toISOString().slice(0, 10));
+  const all = Array.from({ length: DAYS }, (_, ago) => dayOf(Date.now() - ago * DAY_MS));
   const days = all.slice(0, Math.max(LEAST_DAYS, all.findLastIndex((day) => known.has(day)) + 1));
   bars.replaceChildren(
     ...days.map((day) => {

@@ -180,7 +180,8 @@ function surrounded(text: string, mark: string): string {
   return text.slice(0, text.indexOf(inner)) + mark + inner + mark + text.slice(text.indexOf(inner) + inner.length);
 }
 
-const oneLine = (text: string): string => text.replace(/\s+/g, " ").trim();
+/** Without breaks, and blanks around it. */
+export const oneLine = (text: string): string => text.replace(/\s+/g, " ").trim();
 
 function paragraph(text: string): string[] {
   const lines = text.split("\n").map((line) => line.replace(/[ \t]+/g, " ").trim());

@@ -1,6 +1,6 @@
 import { Readability } from "@mozilla/readability";
 import { parseHTML } from "linkedom";
-import { type PageNode, toMarkdown } from "./markdown.ts";
+import { oneLine, type PageNode, toMarkdown } from "./markdown.ts";
 import { MAX_PAGE_TEXT, type Page } from "./page.ts";
 
 /** Above this, a page is given as plain text: its document would take hundreds of megabytes. */
@@ -73,5 +73,3 @@ const decodeReferences = (text: string): string =>
     const code = Number.parseInt(decimal ?? hex, decimal === undefined ? 16 : 10);
     return code <= 0x10ffff ? String.fromCodePoint(code) : whole;
   });
-
-const oneLine = (text: string): string => text.replace(/\s+/g, " ").trim();

@@ -97,7 +97,7 @@ async function startOnTerminal(source: string, dataDir: string, modelUrl: string
     cwd: source,
     env: {
       HOME: source,
-      PATH: process.env["PATH"] ?? "",
+      PATH: process.env.PATH ?? "",
       ROOST_MODEL: "openai:mock",
       ROOST_OPENAI_BASE_URL: modelUrl,
       ...NO_NODES,

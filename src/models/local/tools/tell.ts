@@ -40,7 +40,7 @@ export function tell({ name, input, output, isError }: MadeCall, question: strin
 const failed = (why: string, where = ""): string =>
   `That did not work${where === "" ? "" : ` ${where}`}: ${why.replace(/\.?$/, ".")}`;
 
-/** What a stranger may have written comes between two marks (src/tools/untrusted.ts), which are only for models. */
+/** What a stranger may have written comes between two marks (src/lib/untrusted.ts), which are only for models. */
 const withoutFence = (output: string): string =>
   /^\[The text between the two marks (\w+)[^\n]*\n<untrusted-\1>\n([\s\S]*)\n<\/untrusted-\1>$/.exec(output)?.[2] ??
   output;
