@@ -139,6 +139,8 @@ export function createCompacting({ clock, queries, steps, summaries, findConvers
       const from = startOfKept(turns, tokens, room * KEPT_SHARE);
       if (from === 0 && need.before === 0) return null;
       const end = Math.min(...turns.slice(from).map(({ messageSeq }) => messageSeq));
+      // What was left out for good, of a conversation that was long before its first summary, is not looked for again.
+      if (queries.placeBefore(conversationId, end, 0) <= (summary?.toSeq ?? 0)) return null;
       const maxTokens = Math.max(MIN_SUMMARY_TOKENS, Math.min(MAX_SUMMARY_TOKENS, Math.floor(room * SUMMARY_SHARE)));
       const partTokens = contextTokens - reserveOf(contextTokens) - 3 * maxTokens - INSTRUCTION_TOKENS;
       const source = sourceOf(need, end, partTokens);
