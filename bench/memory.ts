@@ -9,7 +9,7 @@ const FILE_BYTES = 240_000;
 /** Texts of a file that the memory has; the rest of a workspace's bytes is no text. */
 const FILES_EACH = 14;
 const SEARCHES = 200;
-const CHAT_MESSAGES = 2;
+const CHAT_MESSAGES = 4;
 
 /** How fast memories are filled while an agent is being answered, and how long a search of one takes then and later. */
 export async function benchMemory(): Promise<Row[]> {
@@ -21,7 +21,15 @@ export async function benchMemory(): Promise<Row[]> {
     agents.push((await host.ask("POST", path, { name: `a${number}`, slug: `a${number}` })).agentId ?? "");
   }
   const [talker = ""] = agents;
-  const chat = () => timeOf(() => host.ask("POST", `${path}/${talker}/messages`, { message: "Tell me about bread." }));
+  /** Tokens a second of one answer, from the message to its end. */
+  const chat = async () => {
+    let tokens = 0;
+    const ms = await timeOf(async () => {
+      const reply = await host.ask("POST", `${path}/${talker}/messages`, { message: "Tell me about bread." });
+      tokens = (reply.usage as unknown as { completionTokens: number }).completionTokens;
+    });
+    return (1_000 * tokens) / ms;
+  };
   await chat();
   const chatAlone = await repeat(CHAT_MESSAGES, chat);
 
@@ -86,7 +94,7 @@ export async function benchMemory(): Promise<Row[]> {
     {
       figure: "an answer of the embedded model meanwhile, p50",
       value: median(chatting),
-      unit: "ms",
+      unit: "tokens/s",
       baseline: { what: "alone", value: median(chatAlone) },
     },
   ];

@@ -47,7 +47,7 @@ const page = `# How well memories are searched
 question that it answers (\`eval/memory/notes/\`), which says it in other words where a person would. Plain FTS5 searches for any of
 the question's words, plain vectors for the nearest sentence vectors (all-MiniLM-L6-v2, which was trained on English); the
 memory does both, and also searches for parts of words. What it finds by words counts by its place, what it finds by meaning by
-its cosine, which counts three times as much where the question is in English.
+its cosine, which counts four times as much where the question is in English.
 
 How much each counts was chosen with every second question, so the figures of those flatter the memory; they are the last line of
 each table, and the others are of the half that nothing was chosen with. Plain FTS5 does not cut Chinese and Japanese into words,

@@ -36,13 +36,14 @@ export function dayCount(text: string): number {
   throw new InvalidArgumentError("Expected a whole number from 1 to 366.");
 }
 
-/** An account's limit, or `default` for the host's own. */
+/** An account's limit, or `default` for the host's own; `words` are what else it may be. */
 export const limit =
-  (min: number, max = 1_000_000) =>
-  (text: string): number | "default" => {
-    if (text === "default") return text;
+  (min: number, max = 1_000_000, words: readonly ("none" | "default")[] = ["default"]) =>
+  (text: string): number | "none" | "default" => {
+    const word = words.find((one) => one === text);
+    if (word !== undefined) return word;
     if (/^\d{1,16}$/.test(text) && Number(text) >= min && Number(text) <= max) return Number(text);
-    throw new InvalidArgumentError(`Expected a whole number from ${min} to ${max}, or default.`);
+    throw new InvalidArgumentError(`Expected a whole number from ${min} to ${max}, or ${words.join(" or ")}.`);
   };
 
 /** The id of an event; 0 means the oldest that is kept. */

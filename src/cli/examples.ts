@@ -15,6 +15,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     "roost account limit ada@example.org",
     "roost account limit ada@example.org --agents 5000 --writes default",
     "roost account limit ada@example.org --tokens-per-month 5000000",
+    "roost account limit ada@example.org --tokens-per-day none",
   ],
   "account suspend": ["roost account suspend ada@example.org"],
   "account resume": ["roost account resume ada@example.org"],

@@ -71,6 +71,10 @@ export function addOperatorCommands(program: Command): void {
     );
   const limitOption = (name: string, what: string, min = 0, max?: number): Option =>
     new Option(`--${name} <n>`, `${what}; or default, for the host's`).argParser(limit(min, max));
+  const tokensOption = (name: string, what: string): Option =>
+    new Option(`--${name} <n>`, `${what}; none, for no limit; or default, for the host's`).argParser(
+      limit(0, MAX_TOKENS, ["none", "default"]),
+    );
   ofAccount("limit", "show an account's limits, after changing those given")
     .addOption(limitOption("instances", "instances at once"))
     .addOption(limitOption("agents", "agents in total"))
@@ -78,8 +82,8 @@ export function addOperatorCommands(program: Command): void {
     .addOption(limitOption("streams", "event streams open at once"))
     .addOption(limitOption("reads", "GETs a second", 1))
     .addOption(limitOption("writes", "other requests a second", 1))
-    .addOption(limitOption("tokens-per-day", "tokens of the host's models in a day", 0, MAX_TOKENS))
-    .addOption(limitOption("tokens-per-month", "tokens of the host's models in a month", 0, MAX_TOKENS))
+    .addOption(tokensOption("tokens-per-day", "tokens of the host's models in a day"))
+    .addOption(tokensOption("tokens-per-month", "tokens of the host's models in a month"))
     .action(async (email, options) => (await import("./operator/account-limit.ts")).limitAccount(email, options));
   ofAccount("suspend", "refuse every request from an account").action(async (email, options) =>
     (await import("./operator/account.ts")).setSuspended(email, true, options),

@@ -34,9 +34,14 @@ export interface LimitsOfAccounts {
   of(accountId: string): AccountLimits;
   /** Only the operator's overrides for this account. */
   changedOf(accountId: string): Partial<AccountLimits>;
-  /** Null restores the host's default. Call it in a transaction. */
-  set(accountId: string, name: LimitName, value: number | null): void;
+  /** `none` lifts a limit that may be absent, whatever the host's is; `default` restores that. Call it in a transaction. */
+  set(accountId: string, name: LimitName, value: LimitChange): void;
 }
+
+export type LimitChange = number | "none" | "default";
+
+/** Stored where there is none: more than any limit. */
+const NONE = Number.MAX_SAFE_INTEGER;
 
 /** Limits are read at each use, since an operator's command may change them while the server runs. */
 export function createAccountLimits(
@@ -51,21 +56,22 @@ export function createAccountLimits(
   );
   const changedOf = oncePerSnapshot(
     (accountId): Partial<AccountLimits> =>
-      Object.fromEntries(changed.all({ accountId }).map(({ name, value }) => [name, value])),
+      Object.fromEntries(changed.all({ accountId }).map(({ name, value }) => [name, value === NONE ? null : value])),
   );
   return {
     of: (accountId) => ({ ...defaults, ...changedOf(accountId) }),
     changedOf,
     set(accountId, name, value) {
-      if (value === null) {
+      if (value === "default") {
         db.delete(accountLimits)
           .where(and(eq(accountLimits.accountId, accountId), eq(accountLimits.name, name)))
           .run();
         return;
       }
+      const stored = value === "none" ? NONE : value;
       db.insert(accountLimits)
-        .values({ accountId, name, value })
-        .onConflictDoUpdate({ target: [accountLimits.accountId, accountLimits.name], set: { value } })
+        .values({ accountId, name, value: stored })
+        .onConflictDoUpdate({ target: [accountLimits.accountId, accountLimits.name], set: { value: stored } })
         .run();
     },
   };

@@ -1,9 +1,10 @@
 import type { Log } from "../lib/log.ts";
+import type { EmbedTexts } from "../models/local/embeddings.ts";
 import type { Store } from "../storage/store.ts";
 import type { MemoryQueue } from "./queue.ts";
 import { LostIndexError, type SearchThread } from "./search-thread.ts";
 
-/** Computes the vectors of what has none, in the model process, which others use too: chat goes first. */
+/** Computes the vectors of what has none, by the embedding model, which others use too: searches go first. */
 export interface Embedding {
   /** Of a query; null, with the reason, if there is none in time. */
   ofQuery(query: string): Promise<{ vector: Float32Array } | { vector: null; reason: string }>;
@@ -16,26 +17,25 @@ export interface EmbeddingParts {
   log: Log;
   queue: Pick<MemoryQueue, "vectors">;
   thread: Pick<SearchThread, "ask">;
-  embed(texts: string[], signal: AbortSignal): Promise<Float32Array[]>;
-  /** Whether the model process is answering somebody. */
-  isChatting(): boolean;
+  embed: EmbedTexts;
 }
 
-/** A query waits no longer: the model may have to be loaded first. */
-const QUERY_MS = 3_000;
+/** A query waits no longer: in so long, the model can be loaded on a machine that is not busy. */
+const QUERY_MS = 1_000;
+/** Nor does a text to be found later, for whose sake nobody waits. */
+const TEXT_MS = 60_000;
 const LOOK_MS = 1_000;
 /** After a failure. */
 const RETRY_MS = 30_000;
 /** Whoever searches goes first: texts wait for so long after a query, and not much longer if there are many. */
 const QUIET_MS = 250;
 const MOST_QUIET_MS = 1_000;
-/** As many times as long as the vectors took, the processor is left to others: more while somebody is being answered. */
+/** As many times as long as the vectors took, the processor is left to others. */
 const PAUSE = 1;
-const PAUSE_BESIDE_CHAT = 3;
 /** The model reads no more of a text. */
 const MAX_CHARACTERS = 2_000;
 
-export function createEmbedding({ store, log, queue, thread, embed, isChatting }: EmbeddingParts): Embedding {
+export function createEmbedding({ store, log, queue, thread, embed }: EmbeddingParts): Embedding {
   const ended = new AbortController();
   let timer: ReturnType<typeof setInterval> | undefined;
   let work: Promise<void> | null = null;
@@ -66,7 +66,7 @@ export function createEmbedding({ store, log, queue, thread, embed, isChatting }
     const startedMs = performance.now();
     const vectors = await embed(
       texts.map(({ text }) => text.slice(0, MAX_CHARACTERS)),
-      ended.signal,
+      AbortSignal.any([ended.signal, AbortSignal.timeout(TEXT_MS)]),
     );
     const tookMs = performance.now() - startedMs;
     await thread.ask({
@@ -74,7 +74,7 @@ export function createEmbedding({ store, log, queue, thread, embed, isChatting }
       agentId,
       vectors: texts.flatMap(({ id }, at) => (vectors[at] ? [{ id, vector: vectors[at] }] : [])),
     });
-    await Bun.sleep((isChatting() ? PAUSE_BESIDE_CHAT : PAUSE) * tookMs);
+    await Bun.sleep(PAUSE * tookMs);
   }
 
   async function drain(): Promise<void> {
@@ -105,7 +105,7 @@ export function createEmbedding({ store, log, queue, thread, embed, isChatting }
       queriedMs = performance.now();
       try {
         const signal = AbortSignal.any([ended.signal, AbortSignal.timeout(QUERY_MS)]);
-        const [vector] = await embed([query.slice(0, MAX_CHARACTERS)], signal);
+        const [vector] = await embed([query.slice(0, MAX_CHARACTERS)], signal, { isQuestion: true });
         return vector === undefined ? { vector: null, reason: BROKEN } : { vector };
       } catch (err) {
         if (!ended.signal.aborted) log.warn({ err }, "a memory was searched without the embedding model");

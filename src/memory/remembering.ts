@@ -39,7 +39,7 @@ export interface RememberingParts {
   instances: Pick<Instances, "find">;
   workspaces: Workspaces;
   notes: Notes;
-  engines: Pick<Engines, "embed" | "isChatting">;
+  engines: Pick<Engines, "embed">;
   limits: Pick<LimitsOfAccounts, "of">;
 }
 
@@ -57,8 +57,7 @@ export function createRemembering(parts: RememberingParts): Remembering {
     mostOf: (accountId) => limits.of(accountId).workspaceBytes,
   });
   const indexing = createIndexing({ store, log, queue, sources, thread, agents, bound });
-  const { embed, isChatting } = engines;
-  const embedding = createEmbedding({ store, log, queue, thread, embed, isChatting });
+  const embedding = createEmbedding({ store, log, queue, thread, embed: engines.embed });
   const memory = createMemory({
     ...{ store, log, agents, instances, workspaces, notes },
     ...{ queue, sources, thread, indexing, embedding },

@@ -17,8 +17,6 @@ export interface Engines {
   begin(): void;
   /** Always by the embedded model. */
   embed: LocalEngine["embed"];
-  /** Whether the embedded model is answering somebody. */
-  isChatting(): boolean;
   close(): Promise<void>;
 }
 
@@ -67,7 +65,6 @@ export function createEngines(
     },
     begin: () => void openAiEngine?.abilities(""),
     embed: localEngine.embed,
-    isChatting: () => localEngine.stats().active > 0,
     async close() {
       await Promise.all([localEngine.close(), addedEngine.close()]);
     },

@@ -1,9 +1,11 @@
 /**
- * The local engine: SmolLM2-135M-Instruct and all-MiniLM-L6-v2, which ship with Roost, in a process of their own
- * (`local/process.ts`) that `local/supervisor.ts` keeps alive. This side turns requests into messages to it.
+ * The local engine: SmolLM2-135M-Instruct and all-MiniLM-L6-v2, which ship with Roost, each in a process of its own
+ * (`local/process.ts`) that `local/supervisor.ts` keeps alive. This side turns requests into messages to them.
  */
 import { type ModelAbilities, type ModelEngine, ModelError, type ModelEvent, type ModelRequest } from "./engine.ts";
 import { answerBy, asChat, refuseEndless } from "./local/answer.ts";
+import { EMBED_MODEL } from "./local/embedder.ts";
+import { createEmbeddings, EMBEDDING_THREADS, type EmbedTexts } from "./local/embeddings.ts";
 import { defaultThreads } from "./local/physical-cores.ts";
 import type { ProcessSettings } from "./local/protocol.ts";
 import { createQueue } from "./local/queue.ts";
@@ -16,7 +18,7 @@ import { LOCAL_MODEL } from "./local-models.ts";
 export interface LocalEngineOptions {
   /** The folder into which a compiled binary unpacks the models once, about 162 MiB. */
   cacheDir: string;
-  /** The model process is stopped after this time without work. */
+  /** Each process is stopped after this time without work. */
   idleMs: number;
   log: Log;
   /** Threads of one inference; by default the physical cores minus one. */
@@ -39,9 +41,11 @@ export interface LocalEngineOptions {
 
 export interface LocalStats {
   loaded: boolean;
-  /** The model process, while it is running. */
+  /** The process that writes answers, while it is running. */
   pid: number | undefined;
-  /** How many times it was started. */
+  /** The one that computes vectors. */
+  embeddingPid: number | undefined;
+  /** How many times the one that writes answers was started. */
   starts: number;
   active: number;
   queued: number;
@@ -52,16 +56,7 @@ export interface LocalStats {
 }
 
 export interface LocalEngine extends ModelEngine {
-  /**
-   * A unit vector of 384 dimensions for each text. `onTokens` gets how many tokens were read for them; `requestId` is for
-   * the log. Throws `ModelError`, or the signal's reason.
-   */
-  embed(
-    texts: string[],
-    signal: AbortSignal,
-    onTokens?: (count: number) => void,
-    requestId?: string,
-  ): Promise<Float32Array[]>;
+  embed: EmbedTexts;
   stats(): LocalStats;
   close(): Promise<void>;
 }
@@ -82,7 +77,23 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
     stepper: options.stepper ?? "ffi",
   };
   const { idleMs, log, silentMs = 60_000, answerTokens = CONTEXT_TOKENS, command = modelProcessCommand() } = options;
-  const supervisor = createSupervisor({ command, settings, idleMs, silentMs, log });
+  const embedder = createSupervisor({
+    command,
+    settings: { ...settings, threads: EMBEDDING_THREADS },
+    idleMs,
+    silentMs,
+    log,
+    name: EMBED_MODEL,
+  });
+  const embed = createEmbeddings(embedder);
+  const supervisor = createSupervisor({
+    command,
+    settings,
+    idleMs,
+    silentMs,
+    log,
+    embed: (texts, signal) => embed(texts, signal, { isQuestion: true }),
+  });
   const totals = { promptTokens: 0, cachedTokens: 0, completionTokens: 0 };
   const queue = createQueue(MAX_PER_INSTANCE);
   let lastId = 0;
@@ -139,36 +150,15 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
     },
     answerTokens: answerTokensOf,
     stream: answer,
-    async embed(texts, signal, onTokens, requestId) {
-      signal.throwIfAborted();
-      const id = ++lastId;
-      const { promise, resolve, reject } = Promise.withResolvers<Float32Array[]>();
-      const onAbort = () => reject(signal.reason);
-      signal.addEventListener("abort", onAbort, { once: true });
-      supervisor.submit({
-        request: { type: "embed", id, texts },
-        whose: { requestId },
-        onReply(reply) {
-          if (reply.type === "embedded") {
-            onTokens?.(reply.tokens);
-            resolve(reply.vectors);
-          } else if (reply.type === "failed") reject(failed(reply.message));
-        },
-        onFailure: reject,
-      });
-      try {
-        return await promise;
-      } finally {
-        signal.removeEventListener("abort", onAbort);
-        supervisor.cancel(id);
-      }
-    },
+    embed,
     stats() {
       const process = supervisor.stats();
       const queued = process.queued + queue.waiting();
-      return { loaded: process.pid !== undefined, ...process, queued, ...totals };
+      return { loaded: process.pid !== undefined, ...process, embeddingPid: embedder.stats().pid, queued, ...totals };
     },
-    close: () => supervisor.close(),
+    async close() {
+      await Promise.all([supervisor.close(), embedder.close()]);
+    },
   };
 }
 

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { AppError } from "../lib/app-error.ts";
 import { createSlots } from "../limits/slots.ts";
 import { ModelError } from "../models/engine.ts";
+import type { EmbedTexts } from "../models/local/embeddings.ts";
 import { createQueue } from "../models/local/queue.ts";
 import { EMBEDDING_MODEL } from "./models.ts";
 
@@ -9,8 +10,6 @@ const MAX_TEXTS = 256;
 const MAX_CHARACTERS = 32_000;
 /** Requests of an account that wait, besides the one whose texts are embedded. */
 const MAX_WAITING = 8;
-/** Texts that the model process is given at once: in between, others get their turn. */
-const AT_ONCE = 8;
 
 const TEXT = `text that is not empty, at most ${MAX_CHARACTERS} characters`;
 const INPUT = `text, or a list of 1 to ${MAX_TEXTS} texts, each not empty and of at most ${MAX_CHARACTERS} characters`;
@@ -39,14 +38,6 @@ export const Embeddings = z.lazy(() =>
   }),
 );
 
-/** Unit vectors of texts; `onTokens` gets how many tokens were read for them. */
-export type EmbedTexts = (
-  texts: string[],
-  signal: AbortSignal,
-  onTokens: (count: number) => void,
-  requestId: string,
-) => Promise<Float32Array[]>;
-
 /** Throws `not_found` for another model, `model_error`. */
 export type Embed = (
   whose: { accountId: string; requestId: string },
@@ -54,7 +45,7 @@ export type Embed = (
   signal: AbortSignal,
 ) => Promise<z.output<typeof Embeddings>>;
 
-/** One request of an account at a time has its texts embedded, a few at once: the others wait. */
+/** One request of an account at a time has its texts embedded: the others wait. */
 export function createEmbed(embedTexts: EmbedTexts): Embed {
   const queue = createQueue(1);
   const places = createSlots({ total: Number.MAX_SAFE_INTEGER, maxPerOwner: 1 + MAX_WAITING });
@@ -62,9 +53,8 @@ export function createEmbed(embedTexts: EmbedTexts): Embed {
     if (model !== EMBEDDING_MODEL) {
       throw new AppError("not_found", `model: the embedding model is ${EMBEDDING_MODEL}`, { param: "model" });
     }
-    const texts = [input].flat();
-    const vectors: Float32Array[] = [];
     const counts: number[] = [];
+    let vectors: Float32Array[];
     if (places.acquire(accountId) !== "taken") {
       throw new AppError("rate_limited", `${MAX_WAITING} requests for embeddings wait already; try again later`, {
         retryAfterSeconds: 5,
@@ -73,15 +63,7 @@ export function createEmbed(embedTexts: EmbedTexts): Embed {
     let leave = () => {};
     try {
       leave = await queue.enter(accountId, signal);
-      for (let at = 0; at < texts.length; at += AT_ONCE) {
-        const some = await embedTexts(
-          texts.slice(at, at + AT_ONCE),
-          signal,
-          (count) => void counts.push(count),
-          requestId,
-        );
-        vectors.push(...some);
-      }
+      vectors = await embedTexts([input].flat(), signal, { onTokens: (count) => void counts.push(count), requestId });
     } catch (error) {
       throw error instanceof ModelError ? new AppError("model_error", error.message, { cause: error }) : error;
     } finally {

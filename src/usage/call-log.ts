@@ -30,8 +30,8 @@ export interface CallLog {
   /** Adds up the calls that are written. Resolves when the totals have all of them. */
   total(): Promise<void>;
   /**
-   * After a start: calls that were in progress when the last process died count with the most that they may have taken.
-   * Returns their runs.
+   * After a start, before runs go on: calls that were in progress when the last process died count with the most that they
+   * may have taken, to their runs too. Returns these.
    */
   recover(): ReadonlySet<string>;
   /** Adds calls up from time to time. */
@@ -162,6 +162,7 @@ export function createCallLog(
       store.transaction(() => {
         for (const { reservationId, ...reserved } of left) {
           queries.insertCall({ ...reserved, outcome: "interrupted", runs: 0, cachedTokens: 0, estimated: true });
+          queries.addToRun(reserved);
           queries.settle(reservationId);
         }
       });

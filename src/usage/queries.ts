@@ -139,6 +139,11 @@ export function usageQueries(db: Db) {
       .where(and(ofDays, eq(modelUsage.name, p("name")))),
   );
 
+  const addToRun = db.$client.query<never, [number, number, number | null, string | null]>(
+    `UPDATE runs SET prompt_tokens = prompt_tokens + ?1, completion_tokens = completion_tokens + ?2,
+       cached_tokens = coalesce(cached_tokens, 0),
+       cost = CASE WHEN ?3 IS NULL THEN cost ELSE coalesce(cost, 0) + ?3 END WHERE run_id = ?4`,
+  );
   const warnOnce = db.$client.query<never, [string, string, string, string]>(
     "INSERT OR IGNORE INTO budget_warnings (scope, owner_id, name, period) VALUES (?, ?, ?, ?)",
   );
@@ -165,6 +170,10 @@ export function usageQueries(db: Db) {
       db.$client
         .query<{ root: string }, [string]>("SELECT root_run_id AS root FROM delegations WHERE run_id = ?")
         .get(runId)?.root ?? null,
+    /** Adds a call to what its run took, for one that the run itself can no longer add. */
+    addToRun: ({ runId, promptTokens, completionTokens, cost }: Reservation): void => {
+      addToRun.run(promptTokens, completionTokens, cost, runId);
+    },
     reservations: () => db.select().from(modelReservations).all(),
     /** Calls that are not part of the totals yet, oldest first. */
     notTotalled: (limit: number) => notTotalled.all({ limit }),

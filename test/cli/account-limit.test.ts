@@ -64,6 +64,12 @@ test("tokens of models are limited, above or below what the host's settings say"
   expect(await limited("--tokens-per-day", "9000000000000")).toMatchObject({
     tokensPerDay: { value: 9e12, isDefault: false },
   });
+  expect(await limited("--tokens-per-day", "none")).toMatchObject({ tokensPerDay: { value: null, isDefault: false } });
+  expect((await operate(home, ["account", "limit", ADA], { env })).output).toMatch(
+    /tokens-per-day +none +this account/,
+  );
+  expect((await operate(home, ["account", "show", ADA], { env })).output).toMatch(/Limits .*tokens-per-day none/);
+  await limited("--tokens-per-day", "9000000000000");
   const { output } = await operate(home, ["account", "limit", ADA], { env });
   expect(output).toMatch(/tokens-per-day +9000000000000 +this account\n/);
   expect(output).toMatch(/tokens-per-month +50000 +this account\n/);
@@ -94,6 +100,7 @@ test("an invalid limit is wrong usage, and an unknown account a failure", async 
     ["--reads", "0"],
     ["--agents", "1000001"],
     ["--tokens", "1"],
+    ["--instances", "none"],
     ["--tokens-per-day", "-1"],
     ["--tokens-per-month", "many"],
   ]) {

@@ -1,3 +1,4 @@
+import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,8 +12,7 @@ const SUPPORT = join(import.meta.dir, "../support");
 /** The server in a process of its own, with two agents, of which the first is sent a message. It lives until it is killed. */
 const PROGRAM = `
   const { startTestServer } = await import(${JSON.stringify(join(SUPPORT, "test-server.ts"))});
-  const { modelUrl, dataDir } = JSON.parse(process.argv[1]);
-  const settings = { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: modelUrl };
+  const { settings, dataDir } = JSON.parse(process.argv[1]);
   const { signUp } = await startTestServer(settings, { dataDir });
   const person = await signUp();
   const { instanceId } = (await person.ask("POST", "/v1/instances", { name: "one" })).body;
@@ -47,25 +47,33 @@ const CALLS: [string, object][] = [
   ["message_agent", { agent: "Bob", message: "and you?" }],
 ];
 
-test("a run that waits for others survives SIGKILL, and so do they: each is asked once, and answers once", async () => {
+/** Starts the server, lets the parent and both copies call their model once, and kills it. */
+async function killAmidCalls({ mock }: ReturnType<typeof startModel>) {
   const dataDir = mkdtempSync(join(tmpdir(), "roost-delegation-"));
-  const { mock, beginToAnswer } = startModel();
-  const child = Bun.spawn([process.execPath, "-e", PROGRAM, JSON.stringify({ modelUrl: mock.url, dataDir })], {
+  const settings = { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: mock.url };
+  const child = Bun.spawn([process.execPath, "-e", PROGRAM, JSON.stringify({ settings, dataDir })], {
     stdout: "pipe",
     stderr: "pipe",
   });
   const reader = child.stdout.getReader();
   let text = "";
   while (!text.includes("\n")) text += new TextDecoder().decode((await reader.read()).value);
-  const { token, path, other } = JSON.parse(text);
+  const begun: { token: string; path: string; other: string } = JSON.parse(text);
   // The parent's first call, and one of each copy.
   await mock.arrived(3);
   child.kill("SIGKILL");
   await child.exited;
   expect(await new Response(child.stderr).text()).toBe("");
+  return { ...begun, dataDir, settings };
+}
 
-  beginToAnswer();
-  const server = await startTestServer({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: mock.url }, { dataDir });
+test("a run that waits for others survives SIGKILL, and so do they: each is asked once, and answers once", async () => {
+  const model = startModel();
+  const { mock } = model;
+  const { token, path, other, dataDir, settings } = await killAmidCalls(model);
+
+  model.beginToAnswer();
+  const server = await startTestServer(settings, { dataDir });
   try {
     const headers = { Authorization: `Bearer ${token}` };
     const get = async (of: string) => (await server.ask("GET", of, { token })).body;
@@ -88,6 +96,40 @@ test("a run that waits for others survives SIGKILL, and so do they: each is aske
   } finally {
     await server.stop();
     await mock.stop();
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+});
+
+test("calls that SIGKILL interrupted count to their runs, and to what may be delegated for one message", async () => {
+  const model = startModel();
+  const { token, path, dataDir, settings } = await killAmidCalls(model);
+  const killed = new Database(join(dataDir, "roost.db"), { readonly: true });
+  const most = killed
+    .query<{ runId: string; tokens: number }, []>(
+      `SELECT run_id AS runId, prompt_tokens + completion_tokens AS tokens
+       FROM model_reservations JOIN delegations USING (run_id)`,
+    )
+    .all();
+  killed.close();
+  expect(most).toHaveLength(2);
+  const reserved = most.reduce((sum, { tokens }) => sum + tokens, 0);
+
+  model.beginToAnswer();
+  // What is left is not enough for another call of a copy.
+  const limited = { ...settings, ROOST_DELEGATED_TOKENS: String(reserved + 1) };
+  const server = await startTestServer(limited, { dataDir });
+  try {
+    const headers = { Authorization: `Bearer ${token}` };
+    await using stream = readEvents(await fetch(`${server.url}${path}/events?after=0`, { headers }));
+    const frames = await stream.until(({ event }: Frame) => event === "tool.completed");
+    expect(frames.at(-1)?.data.output).toContain(`has used ${reserved} of ${reserved + 1} tokens`);
+    for (const { runId, tokens } of most) {
+      const { body } = await server.ask("GET", `${path}/runs/${runId}`, { token });
+      expect(body).toMatchObject({ status: "failed", usage: { totalTokens: tokens } });
+    }
+  } finally {
+    await server.stop();
+    await model.mock.stop();
     rmSync(dataDir, { recursive: true, force: true });
   }
 });

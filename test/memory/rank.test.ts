@@ -22,6 +22,14 @@ test("in English, meaning counts for more than a word in common", () => {
   ).toEqual([true, false, false, false]);
 });
 
+test("words that are in every question are not looked for, in scripts without spaces neither", () => {
+  expect(wordsQuery("What is the name of my dentist?", 100)).toBe('"dentist" OR "name"');
+  expect(wordsQuery("¿Qué día puedo tener reuniones?", 100)).toBe('"reuniones" OR "día"');
+  expect(wordsQuery("谁有我们家的另一把钥匙？", 100)).toBe('"另一" OR "钥匙" OR "家"*');
+  expect(wordsQuery("夏休みの沖縄旅行はいつですか。", 100)).toBe('"沖縄" OR "縄旅" OR "旅行" OR "夏休" OR "休み"');
+  expect(wordsQuery("What is it?", 100)).toBe('"what" OR "is" OR "it"');
+});
+
 test("scores are from 0 to 1, also where the query has no vector", () => {
   expect(fuse({ words: [1], trigrams: [1], vectors: [1] }, () => 1, true)[0]?.score).toBeCloseTo(1);
   expect(

@@ -211,3 +211,23 @@ test("a fork has the summary if it stands for copied messages alone", async () =
   // The four copied messages after it, and the new one.
   expect(prompt.messages).toHaveLength(1 + 4 + 1);
 });
+
+test("a summary is told who asked: a person, a schedule, the heartbeat, a trigger or another agent", async () => {
+  const ORIGINS = ["user", "schedule", "heartbeat", "trigger", "agent"] as const;
+  writeMessages(it.server, it.agent, longTalk(400), (at) => {
+    const originType = ORIGINS[(at / 2) % ORIGINS.length];
+    if (originType === undefined || originType === "user") return {};
+    return { originType, originId: "x", senderType: originType, senderName: "Every\nmorning" };
+  });
+  const { summaries } = await ask("what colour is house 3?");
+  const told = summaries.map(({ body }) => textOf(body)).join("\n");
+  for (const [at, who] of [
+    "Person",
+    'The schedule "Every morning", no person',
+    "The heartbeat, no person",
+    'The trigger "Every morning", no person',
+    'The agent "Every morning", no person',
+  ].entries()) {
+    expect(told).toContain(`${who}: Fact ${2 * at}:`);
+  }
+});

@@ -73,7 +73,7 @@ test("a host that was blocked does not blame the model process: waiting messages
 });
 
 test("an idle model process ends, and starts again for the next request", async () => {
-  const { engine, logbook } = open({ idleMs: 20 });
+  const { engine, logbook } = open({ idleMs: 20, guarded: false });
   const idle = logbook.next("idle");
   await collect(engine.stream(chat("Hello?", { maxTokens: 4 }), never));
   await idle;

@@ -1,12 +1,12 @@
 import { limitDefaults } from "../../app/limit-defaults.ts";
-import { createAccountLimits, type LimitName } from "../../limits/account-limits.ts";
+import { createAccountLimits, type LimitChange, type LimitName } from "../../limits/account-limits.ts";
 import { LIMIT_NAMES } from "../../limits/schema.ts";
 import { printJson, printTable } from "../output.ts";
 import { type AccountOptions, findAccount, optionOf, readLimits, showAccountRecord } from "./account-record.ts";
 import { withData } from "./data-folder.ts";
 import { readEmail } from "./email.ts";
 
-export type LimitOptions = Partial<Record<LimitName, number | "default">>;
+export type LimitOptions = Partial<Record<LimitName, LimitChange>>;
 
 /** `roost account limit EMAIL [--instances N] …`: changes limits and shows all. A running server sees them at once. */
 export function limitAccount(email: string, { json, data, ...given }: AccountOptions & LimitOptions): Promise<void> {
@@ -19,7 +19,7 @@ export function limitAccount(email: string, { json, data, ...given }: AccountOpt
     const limits = createAccountLimits(store, limitDefaults(config));
     store.transaction(() => {
       if (changes.length === 0) return;
-      for (const [name, value] of changes) limits.set(accountId, name, value === "default" ? null : value);
+      for (const [name, value] of changes) limits.set(accountId, name, value);
       audit.append({
         actor: "operator",
         action: "account.limit",

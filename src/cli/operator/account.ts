@@ -106,7 +106,10 @@ function print(
     ["Owed", `${shortMoney(account.owed)} ${CURRENCY}`],
     ["This month", `${shortMoney(account.spentThisMonth)} ${CURRENCY}`],
     ["Monthly limit", monthlyLimit === null ? "none" : `${shortMoney(monthlyLimit)} ${CURRENCY}`],
-    ["Limits", changed.map((name) => `${optionOf(name)} ${limits[name].value}`).join(", ") || "the host's defaults"],
+    [
+      "Limits",
+      changed.map((name) => `${optionOf(name)} ${limits[name].value ?? "none"}`).join(", ") || "the host's defaults",
+    ],
     ["Revenue", `${shortMoney(account.revenue)} ${CURRENCY}`],
     ["Created", shortTime(account.createdAt)],
     ...openInvoices.map(({ amount, invoiceId, expiresAt }): [string, string] => [

@@ -1,5 +1,5 @@
 /** How texts and queries become words of the two full-text indexes. */
-import { countLittleWords } from "../../lib/language.ts";
+import { isEnglish as hasEnglishWords, isQuestionWord, QUESTION_WORDS_IN_RUNS } from "./question-words.ts";
 
 /** Scripts without spaces between words, or with endings on every word. */
 const RUNS = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\u30fc]+/gu;
@@ -44,17 +44,15 @@ const plain = (text: string): string =>
 /** The words that say what a query is about, the longest first; all of them, if none does. */
 function chosen(text: string, passages: number): string[] {
   const all = [...new Set(folded(text).match(WORDS) ?? [])];
-  const telling = all.filter((word) => !COMMON.has(word));
+  const rest = folded(text).replace(RUNS, (run) => run.replace(QUESTION_WORDS_IN_RUNS, " "));
+  const telling = [...new Set(rest.match(WORDS) ?? [])].filter((word) => !isQuestionWord(word));
   return (telling.length > 0 ? telling : all)
     .sort((a, b) => b.length - a.length)
     .slice(0, mostOf(passages, LEAST_WORDS, MAX_WORDS));
 }
 
 /** Whether words of the query show it. */
-export function isEnglish(query: string): boolean {
-  const { en, de, es } = countLittleWords(query);
-  return en > de && en > es;
-}
+export const isEnglish = (query: string): boolean => hasEnglishWords(folded(query).match(WORDS) ?? []);
 
 /** An FTS5 query for an index of so many passages; null if there is nothing to look for. */
 export function wordsQuery(query: string, passages: number): string | null {
@@ -86,21 +84,3 @@ export function trigramsQuery(query: string, passages: number): string | null {
         .map((one) => `"${one}"`)
         .join(" OR ");
 }
-
-/** Words of questions that are in every text, and say nothing of what is looked for. */
-const COMMON = new Set(
-  (
-    "a about after all am an and any are as at be been before but by can could did do does for from had has have he her " +
-    "here him his how i if in into is it its just me my no not of on or our out she should so some than that the their " +
-    "them then there they this those to under until up us was we were what when where which who whose why will with would you your " +
-    "aber als am an auf aus bei bin bist da das dass dein deine dem den der des die doch du ein eine einem einen einer er es für " +
-    "hat hatte ich ihr im in ist ja kann kein keine man mein meine meinem meinen meiner mich mir mit nach nicht noch nur oder sein seine " +
-    "sich sie sind so um und uns unser unsere vom von vor wann war warum was welche welchem welchen welcher welches wem wen wenn wer wie wir " +
-    "wird wo woher wohin zu zum zur " +
-    "al como con cual cuál cuales cuando cuándo cuanto cuánto cuántos de del donde dónde el él ella en es esta está este ha hay la las le lo los " +
-    "me mi mis muy no nos nuestra nuestro para pero por porque qué que quien quién se ser si sin son su sus te tiene tu tus un una y ya yo " +
-    "au aux avec ce ces cette chez combien comment dans des du elle elles est et être eu il ils je l la le les leur leurs lui ma mais mes " +
-    "moi mon ne nos notre nous on ont ou où par pas pour pourquoi quand que quel quelle quelles quels qui quoi sa sans ses son sont sur ta " +
-    "tes toi ton tu un une vos votre vous d j m n s t c qu"
-  ).split(" "),
-);

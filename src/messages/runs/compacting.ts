@@ -34,6 +34,8 @@ const MAX_BACKLOG = 5_000;
 /** Of one message, and of a tool's input or result. */
 const MAX_MESSAGE = 12_000;
 const MAX_CALL = 600;
+/** Of the name of whoever asks, in characters. */
+const MAX_NAME = 100;
 const PAGE = 100;
 /** After a failure, so many messages more are waited for, then twice as many, up to `MAX_PAUSE`. */
 const PAUSE = 16;
@@ -137,6 +139,8 @@ export function createCompacting({ clock, queries, steps, summaries, findConvers
       const from = startOfKept(turns, tokens, room * KEPT_SHARE);
       if (from === 0 && need.before === 0) return null;
       const end = Math.min(...turns.slice(from).map(({ messageSeq }) => messageSeq));
+      // What was left out for good, of a conversation that was long before its first summary, is not looked for again.
+      if (queries.placeBefore(conversationId, end, 0) <= (summary?.toSeq ?? 0)) return null;
       const maxTokens = Math.max(MIN_SUMMARY_TOKENS, Math.min(MAX_SUMMARY_TOKENS, Math.floor(room * SUMMARY_SHARE)));
       const partTokens = contextTokens - reserveOf(contextTokens) - 3 * maxTokens - INSTRUCTION_TOKENS;
       const source = sourceOf(need, end, partTokens);
@@ -235,9 +239,26 @@ function fitted(text: string, tokens: number): string {
   return own <= tokens ? text : cut(text, Math.floor((text.length * tokens) / own));
 }
 
+/** Who asks, in words: a summary that took a schedule's words for a person's would tell later prompts so. */
+function askerOf({ originType, agentId, senderId, senderName }: Message): string {
+  const name = cut(senderName.replaceAll(/\s+/g, " "), MAX_NAME);
+  switch (originType) {
+    case "schedule":
+      return `The schedule "${name}", no person`;
+    case "trigger":
+      return `The trigger "${name}", no person`;
+    case "heartbeat":
+      return "The heartbeat, no person";
+    case "agent":
+      return senderId === agentId ? "Yourself, for a part of your task" : `The agent "${name}", no person`;
+    default:
+      return "Person";
+  }
+}
+
 /** A message as the summariser reads it. */
-function toldAs({ role }: Pick<Message, "role">, text: string, steps: readonly PastStep[]): string {
-  if (role === "user") return `Person: ${cut(text, MAX_MESSAGE)}`;
+function toldAs(row: Message, text: string, steps: readonly PastStep[]): string {
+  if (row.role === "user") return `${askerOf(row)}: ${cut(text, MAX_MESSAGE)}`;
   const calls = steps.flatMap((step) =>
     step.calls.map(
       ({ call, result }) => `(called ${call.name} ${cut(call.input, MAX_CALL)} → ${cut(result, MAX_CALL)})`,

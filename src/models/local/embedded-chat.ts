@@ -26,7 +26,7 @@ export async function openEmbeddedChat(
   files: ModelFiles,
   settings: ProcessSettings,
   send: (message: ModelToHost) => void,
-  loadEmbedder: () => Promise<Embed>,
+  embed: Embed,
 ): Promise<ChatModel> {
   const folder = join(files.modelsFolder, CHAT_MODEL);
   const session = settings.stepper === "ort" ? undefined : openSessionAside(settings);
@@ -40,7 +40,7 @@ export async function openEmbeddedChat(
     slots: 2 * settings.slots, // the second half is for guidance
     shape: SMOLLM2,
   });
-  const findWanted = createFindWanted(loadEmbedder);
+  const findWanted = createFindWanted(embed);
   send({ type: "loaded", stepper: stepper.kind, ...(fellBackBecause === undefined ? {} : { fellBackBecause }) });
 
   const guideOf = ({ prompt, slot }: GenerationOptions, messages: ChatMessage[]): Guide =>
@@ -68,7 +68,6 @@ export async function openEmbeddedChat(
       nearEnough: subject.enough,
       async nearness(text) {
         if (subject.texts.length === 0) return 1;
-        const embed = await loadEmbedder();
         wanted ??= embed(subject.texts);
         const [[vector], others] = [await embed([text]), await wanted];
         return Math.max(...others.map((other) => dot(vector, other)));

@@ -2,7 +2,7 @@
 import type { ModelFiles } from "./files.ts";
 import { loadTransformers } from "./transformers.ts";
 
-const EMBED_MODEL = "all-minilm-l6-v2";
+export const EMBED_MODEL = "all-minilm-l6-v2";
 export type Embed = (texts: readonly string[], onTokens?: (count: number) => void) => Promise<Float32Array[]>;
 
 /** The length that the model was trained on; of a longer text, only the beginning counts. */

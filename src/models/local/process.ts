@@ -1,6 +1,7 @@
 /**
- * The model process, the only one that holds models. It talks to its host over IPC, stores nothing, and may be killed
- * at any time. It ends when the channel closes, so it cannot outlive a host that was killed.
+ * The model process: only such a one holds models. One writes answers, another computes vectors, which the first asks for
+ * through the host. It talks to its host over IPC, stores nothing, and may be killed at any time. It ends when the channel
+ * closes, so it cannot outlive a host that was killed.
  */
 import { setPriority } from "node:os";
 import type { ChatModel } from "./chat-model.ts";
@@ -21,6 +22,7 @@ export function runModelProcess(): Promise<never> {
   let parts: Parts | undefined;
   process.on("message", (message: HostToModel) => {
     if (message.type === "start") parts = createParts(message.settings);
+    else if (message.type === "vectors") receiveVectors(message);
     else if (parts !== undefined) void handle(message, parts);
   });
   return new Promise<never>(() => {});
@@ -45,13 +47,13 @@ function createParts(settings: ProcessSettings): Parts {
   const { model } = settings;
   const chat = once<ChatModel>(async () =>
     model === undefined
-      ? openEmbeddedChat(await files(), settings, send, embed)
+      ? openEmbeddedChat(await files(), settings, send, askForVectors)
       : (await import("./added-chat.ts")).openAddedChat(await files(), settings, model, send),
   );
   return { settings, files, chat, embed };
 }
 
-async function handle(message: Exclude<HostToModel, { type: "start" }>, parts: Parts): Promise<void> {
+async function handle(message: Exclude<HostToModel, { type: "start" | "vectors" }>, parts: Parts): Promise<void> {
   let loading = true;
   try {
     switch (message.type) {
@@ -86,6 +88,23 @@ async function handle(message: Exclude<HostToModel, { type: "start" }>, parts: P
     const reason = error instanceof Error ? error.message : String(error);
     send({ type: "failed", id: message.id, message: reason, ...(loading ? { loading } : {}) });
   }
+}
+
+/** What was asked for and has not come. */
+const asking = new Map<number, { resolve(vectors: Float32Array[]): void; reject(error: Error): void }>();
+let lastAsked = 0;
+
+const askForVectors: Embed = (texts) =>
+  new Promise((resolve, reject) => {
+    asking.set(++lastAsked, { resolve, reject });
+    send({ type: "ask", asked: lastAsked, texts: [...texts] });
+  });
+
+function receiveVectors({ asked, vectors, reason }: Extract<HostToModel, { type: "vectors" }>): void {
+  const one = asking.get(asked);
+  asking.delete(asked);
+  if (reason === undefined) one?.resolve(vectors);
+  else one?.reject(new Error(reason));
 }
 
 function once<T>(load: () => Promise<T>): () => Promise<T> {

@@ -75,6 +75,8 @@ export type HostToModel =
   | { type: "embed"; id: number; texts: string[] }
   /** Finds out whether the model works, and on which path. */
   | { type: "try"; id: number; shape: Omit<CacheShape, "contextTokens"> | undefined }
+  /** What it has asked for; with a reason, there are none. */
+  | { type: "vectors"; asked: number; vectors: Float32Array[]; reason?: string }
   | { type: "cancel"; id: number };
 
 export type ModelToHost =
@@ -85,6 +87,8 @@ export type ModelToHost =
   /** With `call`, if the reason is that a tool is called. */
   | { type: "done"; id: number; completionTokens: number; reason: FinishReason; call?: ToolRequest }
   | { type: "overflow"; id: number; promptTokens: number; limitTokens: number }
+  /** Asks for the vectors of texts, which the process of the embedding model computes. */
+  | { type: "ask"; asked: number; texts: string[] }
   | { type: "embedded"; id: number; vectors: Float32Array[]; tokens: number }
   | { type: "tried"; id: number; text: string; fast: FastForm | null }
   /** `loading` if the model could not be loaded. */

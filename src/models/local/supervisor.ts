@@ -24,6 +24,10 @@ export interface SupervisorOptions {
    */
   silentMs: number;
   log: Log;
+  /** Whose lines in the log are to say so; the added model's by default. */
+  name?: string;
+  /** Computes the vectors that the process asks for. */
+  embed?(texts: string[], signal: AbortSignal): Promise<Float32Array[]>;
   /** What the process writes to standard error, such as ONNX Runtime's errors; inherited by default. */
   errors?: "inherit" | "ignore";
   /** Called when the process starts, and with nothing when it ends. */
@@ -57,6 +61,8 @@ interface Pending extends Work {
 
 /** How many checks a silent process survives. */
 const CHECKS = 10;
+/** A process waits no longer for vectors that it has asked for. */
+const VECTORS_MS = 20_000;
 
 type ModelProcess = Bun.Subprocess<"ignore", "ignore", "inherit" | "ignore">;
 
@@ -65,8 +71,7 @@ export const modelProcessCommand = (): string[] => ownCommand("model-process");
 
 export function createSupervisor(options: SupervisorOptions): Supervisor {
   const { log: logbook, onProcess = () => {} } = options;
-  const model = options.settings.model?.name;
-  /** Lines about an added model name it. */
+  const model = options.name ?? options.settings.model?.name;
   const log: Log = model === undefined ? logbook : named(logbook, model);
   const checkMs = options.silentMs / CHECKS;
   const pending = new Map<number, Pending>();
@@ -90,7 +95,9 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       stdio: ["ignore", "ignore", options.errors ?? "inherit"],
       serialization: "advanced",
       ipc(message: ModelToHost, from) {
-        if (from === child) receive(message);
+        if (from !== child) return;
+        if (message.type === "ask") void answerAsked(message, started);
+        else receive(message);
       },
       onExit(ended, code, signal) {
         if (ended === child) recover(code ?? signal);
@@ -112,7 +119,17 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     }
   }
 
-  function receive(message: ModelToHost): void {
+  async function answerAsked({ asked, texts }: Extract<ModelToHost, { type: "ask" }>, from: ModelProcess) {
+    silentChecks = 0;
+    const answer = await (options.embed ?? embedNothing)(texts, AbortSignal.timeout(VECTORS_MS)).then(
+      (vectors) => ({ vectors }),
+      (error: unknown) => ({ vectors: [], reason: String(error) }),
+    );
+    // Another process would take it for what it has asked itself.
+    if (from === child) send({ type: "vectors", asked, ...answer });
+  }
+
+  function receive(message: Exclude<ModelToHost, { type: "ask" }>): void {
     silentChecks = 0;
     if (message.type === "ready") return;
     if (message.type === "loaded") {
@@ -235,6 +252,10 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     },
   };
 }
+
+const embedNothing: NonNullable<SupervisorOptions["embed"]> = async () => {
+  throw new Error("this process has no embedding model to ask");
+};
 
 const named = (log: Log, model: string): Log => ({
   info: (fields, message) => log.info({ model, ...fields }, message),

@@ -27,7 +27,7 @@ export interface WantedTool {
 /** Null if the message wants none of the tools. */
 export type FindWanted = (message: string, offered: readonly ToolName[]) => Promise<WantedTool | null>;
 
-export function createFindWanted(loadEmbedder: () => Promise<Embed>): FindWanted {
+export function createFindWanted(embed: Embed): FindWanted {
   const known = new Map<ToolName, Promise<{ wants: Float32Array[]; talk: Float32Array[] }>>();
 
   function examplesOf(name: ToolName) {
@@ -38,7 +38,6 @@ export function createFindWanted(loadEmbedder: () => Promise<Embed>): FindWanted
   }
 
   async function embedExamples(name: ToolName) {
-    const embed = await loadEmbedder();
     const { wants, talk } = EXAMPLES[name];
     const all = await embed([...wants.map(([say]) => say), ...talk].map(withoutDetails));
     return { wants: all.slice(0, wants.length), talk: all.slice(wants.length) };
@@ -49,7 +48,6 @@ export function createFindWanted(loadEmbedder: () => Promise<Embed>): FindWanted
     if (text.length > MAX_CHARACTERS || ASKS_FOR_ADVICE.test(text)) return null;
     const possible = offered.filter((name) => EXAMPLES[name].mentions.every((pattern) => pattern.test(text)));
     if (possible.length === 0) return null;
-    const embed = await loadEmbedder();
     const [vector] = await embed([withoutDetails(text)]);
     let found: (WantedTool & { nearness: number }) | null = null;
     for (const name of possible) {

@@ -1,0 +1,91 @@
+/**
+ * The host's side of the embedding model, which has a process of its own: one thread computes its vectors while another
+ * process writes answers, so neither waits for the other. It is given one text at a time, and questions go first: what
+ * somebody waits for never stands behind texts that are to be found later.
+ */
+import { ModelError } from "../engine.ts";
+import type { Supervisor } from "./supervisor.ts";
+
+export interface EmbedOptions {
+  /** Whether somebody waits for it: it goes before the texts that are not. */
+  isQuestion?: boolean;
+  /** How many tokens were read for each text. */
+  onTokens?(count: number): void;
+  /** For the log. */
+  requestId?: string | undefined;
+}
+
+/** A unit vector of 384 dimensions for each text. Throws `ModelError`, or the signal's reason. */
+export type EmbedTexts = (texts: string[], signal: AbortSignal, options?: EmbedOptions) => Promise<Float32Array[]>;
+
+/** More are refused. */
+const MAX_WAITING = 512;
+/** A text of the usual length takes it 30 ms; more would be taken from answers. */
+export const EMBEDDING_THREADS = 1;
+
+interface Waiting {
+  texts: string[];
+  vectors: Float32Array[];
+  options: EmbedOptions;
+  resolve(vectors: Float32Array[]): void;
+  reject(error: unknown): void;
+}
+
+export function createEmbeddings(supervisor: Pick<Supervisor, "submit">): EmbedTexts {
+  const questions = new Set<Waiting>();
+  const texts = new Set<Waiting>();
+  let isBusy = false;
+  let lastId = 0;
+
+  const lineOf = ({ options }: Waiting) => (options.isQuestion === true ? questions : texts);
+
+  function next(): void {
+    if (isBusy) return;
+    const [one] = questions.size > 0 ? questions : texts;
+    if (one === undefined) return;
+    isBusy = true;
+    const line = lineOf(one);
+    // Of several with many texts, each has one embedded in turn.
+    line.delete(one);
+    line.add(one);
+    const end = (settle?: () => void) => {
+      isBusy = false;
+      if (settle !== undefined && line.delete(one)) settle();
+      next();
+    };
+    supervisor.submit({
+      request: { type: "embed", id: ++lastId, texts: one.texts.slice(one.vectors.length, one.vectors.length + 1) },
+      whose: { requestId: one.options.requestId },
+      onReply(reply) {
+        if (reply.type === "failed") return end(() => one.reject(failed(reply.message)));
+        if (reply.type !== "embedded") return;
+        one.options.onTokens?.(reply.tokens);
+        one.vectors.push(...reply.vectors);
+        end(one.vectors.length < one.texts.length ? undefined : () => one.resolve(one.vectors));
+      },
+      onFailure: (error) => end(() => one.reject(error)),
+    });
+  }
+
+  return async (given, signal, options = {}) => {
+    signal.throwIfAborted();
+    if (given.length === 0) return [];
+    const { promise, resolve, reject } = Promise.withResolvers<Float32Array[]>();
+    const one: Waiting = { texts: given, vectors: [], options, resolve, reject };
+    const line = lineOf(one);
+    if (line.size >= MAX_WAITING) throw new ModelError("unavailable", BUSY);
+    const onAbort = () => {
+      line.delete(one);
+      reject(signal.reason);
+    };
+    signal.addEventListener("abort", onAbort, { once: true });
+    line.add(one);
+    next();
+    return promise.finally(() => signal.removeEventListener("abort", onAbort));
+  };
+}
+
+const BUSY = "Too many texts wait for the embedding model. Try again in a moment.";
+
+const failed = (reason: string) =>
+  new ModelError("broken", "The embedding model could not read the text. Try again in a moment.", { detail: reason });
