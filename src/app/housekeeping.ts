@@ -1,4 +1,5 @@
 import type { Log } from "../lib/log.ts";
+import { watchGarbage } from "../limits/garbage.ts";
 import type { Life, Retention } from "../storage/retention.ts";
 import type { Features } from "./features.ts";
 
@@ -12,7 +13,7 @@ export interface Housekeeping {
 
 /**
  * Runs the tasks soon after the start and then hourly, unless the ones before take that long: twice at once would only
- * take more from the requests. A failure is logged and retried next time.
+ * take more from the requests. A failure is logged and retried next time. And bounds the garbage of this thread.
  */
 export function startHousekeeping(tasks: Record<string, () => void | Promise<void>>, log: Log): Housekeeping {
   const runAll = async () => {
@@ -36,9 +37,11 @@ export function startHousekeeping(tasks: Record<string, () => void | Promise<voi
   timer.unref();
   const first = setTimeout(tidyIfIdle, 10_000);
   first.unref();
+  const garbage = watchGarbage();
   return {
     tidy,
     stop() {
+      garbage.stop();
       clearTimeout(first);
       clearInterval(timer);
     },
