@@ -60,6 +60,7 @@ function scripted(answers: string[], change: Partial<GuardedOptions> = {}) {
     guide: async (logits) => logits,
     wish: ENDLESS,
     openings: [[]],
+    continuation: null,
     name: tokensOf(NAME),
     nearEnough: 0.3,
     nearness: async () => 1,
@@ -134,6 +135,23 @@ test("half a beginning that may become an echo of the question is not shown", as
   const guard = createGuard([{ role: "user", content: long }]);
   const { pieces } = await shownBy(scripted([long, "Take a novel with you."], { guard }));
   expect(pieces.join("")).toBe("Take a novel with you.");
+});
+
+test("advice that would end without having listed anything goes on to what it means", async () => {
+  const continuation = () => [8, 9, 10]; // ", such as" in the vocabulary
+  const praise = "Give something nice . no more :";
+  const { text } = await shownBy(scripted([praise, ", such as pens."], { continuation }));
+  // ":" would begin a list.
+  expect(text).toBe("Give something nice , such as pens.");
+});
+
+test("a turn that goes wrong is not shown, and its sentence ends before it", async () => {
+  const guard = createGuard([{ role: "user", content: "Do you like music?" }]);
+  const answer = "I like all kinds of music very much, but I do not know it.";
+  const wrong = ["but", "but he", "but we", "but they"].map((turn) => `much, ${turn} do not know it.`);
+  const { text } = await shownBy(scripted([answer, ...wrong], { guard }));
+  expect(text).toStartWith("I like all kinds of music very much");
+  expect(text).not.toContain("but");
 });
 
 test("an answer ends before a sentence that has left the subject", async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { createGuard, type Fault } from "../../src/models/local/guards.ts";
 import { lengthWished } from "../../src/models/local/length-wish.ts";
-import { openingsFor } from "../../src/models/local/openings.ts";
+import { continuationFor, openingsFor } from "../../src/models/local/openings.ts";
 import type { ChatMessage } from "../../src/models/local/protocol.ts";
 import { sentencesOf } from "../../src/models/local/words.ts";
 
@@ -30,6 +30,7 @@ test.each<[Fault, string]>([
   ["name", "My name is Elara, and I keep the books."],
   ["name", "I'm Evelyn, the librarian."],
   ["speaker", "I recommend a novel, Odile."],
+  ["speaker", "I recommend a novel, Odilette."],
   ["evasion", "I recommend a book, but I'm not sure what you mean."],
   ["evasion", "I'm not a librarian, but I have read much."],
   ["evasion", "I recommend fantasy. I'm not a fan of it."],
@@ -155,6 +156,7 @@ test.each([
   ["In one sentence: why?", SOUL, { sentences: 1, words: Number.POSITIVE_INFINITY }],
   ["In one word: why?", SOUL, { sentences: 1, words: 1 }],
   ["Tell me a long story.", SOUL, { sentences: Number.POSITIVE_INFINITY, words: Number.POSITIVE_INFINITY }],
+  ["How do I write a letter?", "You are kind.", { sentences: 2, words: Number.POSITIVE_INFINITY }],
   ["I got a letter after a long day.", "You are kind.", { sentences: 2, words: Number.POSITIVE_INFINITY }],
   ["How long should it stand?", "You are kind.", { sentences: 2, words: Number.POSITIVE_INFINITY }],
   ["Why?", "Answer in at most ten words.", { sentences: 1, words: 10 }],
@@ -205,4 +207,15 @@ test("sentences end at their marks and lines, not after titles, letters or list 
     "It was late",
   ]);
   expect(sentencesOf("1. Read a book. 3.5 of them")).toEqual(["1. Read a book.", "3.5 of them"]);
+});
+
+test("advice goes on to things or to what to do, as was asked; other questions do not", () => {
+  const goesOn = (question: string, sentence: string) => continuationFor(question)?.(sentence) ?? null;
+  expect(goesOn("What is a good present for my mother?", "I recommend a gift")).toBe(", such as");
+  expect(goesOn("How can I save money?", "Start by saving")).toBe(", for example by");
+  expect(goesOn("I am cold. What can I do?", "I recommend a few things")).toBe(", such as");
+  expect(goesOn("My phone is slow. What can I do?", "You could try to speed it up")).toBe(", for example by");
+  for (const other of ["What should I read on a train?", "How often should I water it?", "Do you like rain?"]) {
+    expect(goesOn(other, "It is")).toBeNull();
+  }
 });

@@ -9,7 +9,7 @@ import { createGuard, languageOfChat } from "./guards.ts";
 import { createGuidance, type Guide, wantsGuidance, withOtherMessage } from "./guidance.ts";
 import { nameTold } from "./introduction.ts";
 import { lengthWished } from "./length-wish.ts";
-import { openingsFor } from "./openings.ts";
+import { continuationFor, openingsFor } from "./openings.ts";
 import type { Handle } from "./ort-api.ts";
 import type { ChatMessage, ModelToHost, ProcessSettings } from "./protocol.ts";
 import { PIECE_CHARACTERS } from "./reading.ts";
@@ -57,6 +57,7 @@ export async function openEmbeddedChat(
     const language = languageOfChat(messages);
     const subject = subjectOf(messages);
     const name = nameTold(messages);
+    const continuation = language === "en" ? continuationFor(question) : null;
     let wanted: Promise<Float32Array[]> | undefined;
     return createGuardedGeneration({
       ...options,
@@ -64,6 +65,7 @@ export async function openEmbeddedChat(
       guide: wantsGuidance(question, language) ? guideOf(options, messages) : async (logits) => logits,
       wish: lengthWished(messages),
       openings: openingsFor(question, language).map(tokenizer.encode),
+      continuation: continuation && ((sentence) => tokenizer.encode(continuation(sentence))),
       name: name === null ? [] : tokenizer.encode(` ${name}`),
       nearEnough: subject.enough,
       async nearness(text) {

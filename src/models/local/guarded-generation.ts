@@ -22,6 +22,8 @@ export interface GuardedOptions extends GenerationOptions {
   nearEnough: number;
   /** Changes the model's logits before a token is chosen, given the answer so far. */
   guide: Guide;
+  /** What the first sentence goes on with where it would end without having listed anything; null if it may end. */
+  continuation: ((sentence: string) => readonly number[]) | null;
   /** Tokens of the name that follows "My name is", with the space before it; empty if the agent has no name. */
   name: readonly number[];
 }
@@ -56,6 +58,10 @@ const DRIFTED = 0.1;
 const SENTENCE_WORDS = 8;
 /** After this part of the tokens, only whole sentences are shown. */
 const CLOSING = 0.75;
+/** "I like music, but I don't": such a turn may become a fault, so it is shown with its whole sentence. */
+const TURN = /,? but\b[^.!?\n]*$|,\s*$/i;
+/** A sentence of one part: it has listed nothing. */
+const ONE_PART = /^[^,;:.!?\n]{12,}[.!]\s*$/;
 
 interface Draft {
   opening: readonly number[];
@@ -109,10 +115,22 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
     if (astray !== undefined) banned.set(at, (banned.get(at) ?? new Set()).add(astray));
   }
 
+  const textOf = (tokens: readonly number[]): string =>
+    new TextDecoder().decode(Uint8Array.from(tokens.flatMap((token) => [...tokenizer.bytesOf(token)])));
+
   /** After "My name is", a small model makes up a name, so the right one is inserted. */
   function withName(tokens: readonly number[]): number[] {
-    const written = new TextDecoder().decode(Uint8Array.from(tokens.flatMap((token) => [...tokenizer.bytesOf(token)])));
-    return introduces(written) ? [...tokens, ...options.name] : [...tokens];
+    return introduces(textOf(tokens)) ? [...tokens, ...options.name] : [...tokens];
+  }
+
+  let continued = 0; // the length of the text with its continuation
+
+  /** The answer with its next token, or with the continuation in the place of the end of its first sentence. */
+  function extended(token: number): number[] {
+    if (options.continuation === null || !ONE_PART.test(text + textOf([token]))) return withName([...answer, token]);
+    const more = options.continuation(text);
+    continued = text.length + textOf(more).length;
+    return [...answer, ...more];
   }
 
   /** The drafts that began like this one. */
@@ -186,6 +204,7 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
   }
 
   function begin(): void {
+    continued = 0;
     opening = options.openings[drafts.length % options.openings.length] ?? [];
     // The same next word leads to the same sentence.
     banned.clear();
@@ -215,7 +234,12 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
     const sampling = { ...options.sampling, temperature: temperature() };
     const token = chooseToken(logits, new Set(answer), sampling, options.random);
     const ended = tokenizer.ends.has(token);
-    if (!ended) setAnswer(withName([...answer, token]));
+    if (continued > 0 && continued === text.length && !/^\s*[\p{L}"“]/u.test(textOf([token]))) {
+      ban(answer.length, [...answer, token]); // "such as:" begins a list, which would be cut
+      setAnswer(answer);
+      return { text: "" };
+    }
+    if (!ended) setAnswer(extended(token));
 
     const found = guard.faultIn(text) ?? (isTooLong() ? "length" : null);
     const fault = found === forgiven ? null : found;
@@ -238,7 +262,7 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
           return { text: "" };
         }
       }
-      return { text: "", reason: "stop" };
+      return { text: shown > 0 && TURN.exec(text.slice(shown))?.index === 0 ? "." : "", reason: "stop" };
     }
 
     const later = Number.isFinite(wish.sentences) ? await judgeLater(ended) : null;
@@ -256,6 +280,7 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
         : Math.min(
             later?.until ?? text.length,
             guard.safeLength(text),
+            TURN.exec(text)?.index ?? text.length,
             text.length - possibleStart(text, options.stop),
           );
     return { text: show(safe) };

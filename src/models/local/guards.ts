@@ -110,10 +110,14 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
     sentencesOf(text)
       .slice(1)
       .some((sentence) => introduction.test(sentence));
+  /** It may be garbled: "Barnadoodle" for Barnaby. */
   const called =
     ownName === null
       ? null
-      : new RegExp(`(?<!\\b(?:I['’]m|I am|is|it['’]s|me)), ${RegExp.escape(ownName)}[.!?,]`, "iu");
+      : new RegExp(
+          `(?<!\\b(?:I['’]m|I am|is|it['’]s|me)), ${RegExp.escape(ownName.slice(0, 5))}[\\p{L}\\p{N}]*[.!?,]`,
+          "u",
+        );
   const callsUserByName = (text: string) => called?.test(text) === true && !wantsName;
 
   return {

@@ -58,9 +58,9 @@ const SENTENCES = new RegExp(
 const WORDS = new RegExp(`\\b${NUMBER} (?:words?|wörtern?|worten?|wort|palabras?)(?![\\p{L}])`, "iu");
 const YES_OR_NO =
   /\b(?:say|answer(?: with| me)?|sag|antworte(?: mit)?|di|responde(?: con)?)(?: just| only)?:? (?:yes or no|ja oder nein|sí o no)(?![\p{L}])/iu;
-/** A request for a long text: "Tell me a story", but not "I got a letter" or "It was a long day". */
+/** A request for a long text: "Tell me a story", but not "How do I write a letter?", "I got a letter" or "It was a long day". */
 const LONG =
-  /\b(?:write|tell|give|make|compose|need|want|schreib\w*|erzähl\w*|gib|escrib\w*|cuént\w*|dame)\b.{0,40}\b(?:story|stories|tale|poem|essay|letter|email|e-mail|list|steps|recipe|geschichte|gedicht|brief|liste|cuento|historia|poema|carta|lista)\b|^list\b|\b(?:recipe for|steps (?:to|for)|explain|describe|in detail|at length|step by step|ausführlich|erkläre?|explica)\b/iu;
+  /(?<!\b(?:do|can|could|should) (?:i|we) )\b(?:write|tell|give|make|compose|need|want|schreib\w*|erzähl\w*|gib|escrib\w*|cuént\w*|dame)\b.{0,40}\b(?:story|stories|tale|poem|essay|letter|email|e-mail|list|steps|recipe|geschichte|gedicht|brief|liste|cuento|historia|poema|carta|lista)\b|^list\b|\b(?:recipe for|steps (?:to|for)|explain|describe|in detail|at length|step by step|ausführlich|erkläre?|explica)\b/iu;
 
 /** The last message's request applies, else that of the instructions. */
 export function lengthWished(messages: readonly ChatMessage[]): LengthWish {

@@ -53,6 +53,20 @@ export const asksForWorks = (question: string): boolean => WORKS.some(({ asked }
 
 export const asksForAdvice = (question: string): boolean => ADVICE.test(question) || asksForWorks(question);
 
+const HOW_MUCH = /\bhow (?:often|long|much|many)\b.{0,30}\bshould (?:i|we)\b/i;
+const ASKS_WHAT_TO_DO = /\bhow\b|\bdo\W*$|\bhelps\b/i;
+const NAMES_THINGS = /^\W*(?:I recommend\b|you (?:could|can)(?: always)? (?:try|use)\b(?! to\b))/i;
+
+/**
+ * What the first sentence of advice goes on with where it would end: the model praises before it names anything, and
+ * after these words it must. Null if the question asks for no such advice.
+ */
+export function continuationFor(question: string): ((sentence: string) => string) | null {
+  if (!asksForAdvice(question) || asksForWorks(question) || HOW_MUCH.test(question)) return null;
+  const toDo = ASKS_WHAT_TO_DO.test(question);
+  return (sentence) => (toDo && !NAMES_THINGS.test(sentence) ? ", for example by" : ", such as");
+}
+
 /** "My favourite season is" */
 const FAVOURITE = /\byour (favou?rite \p{L}+)\W*$/iu;
 
@@ -81,7 +95,7 @@ const KINDS: readonly Kind[] = [
   },
   {
     ownLast: true,
-    asked: /\bhow (?:often|long|much|many)\b.{0,30}\bshould (?:i|we)\b/i,
+    asked: HOW_MUCH,
     openings: { en: ["At least", "About"], de: [], es: [] },
   },
   {
