@@ -1,3 +1,5 @@
+import { closeSync, fdatasyncSync, openSync, unlinkSync, writeSync } from "node:fs";
+import { join } from "node:path";
 import { median, percentile, type Row } from "./figure.ts";
 import { startHost, startMock } from "./host.ts";
 import { type Load, runLoad } from "./load.ts";
@@ -5,8 +7,26 @@ import { type Load, runLoad } from "./load.ts";
 const CONNECTIONS = 64;
 /** So many questions, each with its answer, make a long prompt. */
 const FULL = 50;
-/** Messages to each agent while throughput is measured: too few to fill a prompt that was empty. */
+/** Messages to each agent in turn: too few to fill a prompt that was empty. */
 const EACH = 20;
+/** So many agents are asked one after the other. */
+const ONE_BY_ONE = 15;
+
+/** What a durable write cannot be faster than: of 4 KiB, in milliseconds. */
+function diskSyncMs(folder: string): number {
+  const path = join(folder, "sync");
+  const file = openSync(path, "w");
+  const took: number[] = [];
+  for (let round = 0; round < 100; round++) {
+    writeSync(file, Buffer.alloc(4096, round), 0, 4096, 0);
+    const begun = performance.now();
+    fdatasyncSync(file);
+    took.push(performance.now() - begun);
+  }
+  closeSync(file);
+  unlinkSync(path);
+  return median(took);
+}
 
 /** What a message costs over calling the same instant model server directly: to the first token, and at full load. */
 export async function benchMessages(seconds = 5): Promise<Row[]> {
@@ -14,9 +34,9 @@ export async function benchMessages(seconds = 5): Promise<Row[]> {
   await using host = await startHost({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: mock.url });
   const { instanceId } = await host.ask("POST", "/v1/instances", { name: "bench" });
   // One connection for each agent, since an agent answers one message at a time.
-  const newAgents = async (name: string) => {
+  const newAgents = async (name: string, count = CONNECTIONS) => {
     const agents: string[] = [];
-    for (let number = 0; number < CONNECTIONS; number++) {
+    for (let number = 0; number < count; number++) {
       const created = await host.ask("POST", `/v1/instances/${instanceId}/agents`, {
         name: `${name}${number}`,
         slug: `${name}${number}`,
@@ -26,6 +46,7 @@ export async function benchMessages(seconds = 5): Promise<Row[]> {
     return agents;
   };
   const [busy, fresh] = [await newAgents("busy"), await newAgents("fresh")];
+  const quiet = await newAgents("quiet", ONE_BY_ONE);
   const headers = { "X-API-Key": host.key, "Content-Type": "application/json" };
   const through = (agent: string): Load => ({
     url: host.server.url,
@@ -51,8 +72,10 @@ export async function benchMessages(seconds = 5): Promise<Row[]> {
     first: "data:",
     until: "[DONE]",
   };
-  await runLoad({ ...through(busy[0] ?? ""), requests: 100 });
-  const one = (await runLoad(through(busy[0] ?? ""))).latenciesMs;
+  await runLoad({ ...through(busy[0] ?? ""), requests: 300 });
+  const one: number[] = [];
+  for (const agent of quiet) one.push(...(await runLoad({ ...through(agent), requests: EACH })).latenciesMs);
+  const oneFull = (await runLoad(through(busy[0] ?? ""))).latenciesMs;
   const oneDirect = (await runLoad(direct)).latenciesMs;
 
   const many = (agents: string[], requests: number) =>
@@ -80,6 +103,13 @@ export async function benchMessages(seconds = 5): Promise<Row[]> {
       goal: "≤ 10 ms",
       met: overhead99 <= 10,
     },
+    {
+      figure: "the same after 300 exchanges, p50",
+      value: median(oneFull) - median(oneDirect),
+      unit: "ms",
+      baseline: { what: "short prompts", value: overhead50 },
+    },
+    { figure: "a sync of this disk, p50", value: diskSyncMs(host.dataDir), unit: "ms" },
     {
       figure: "messages, 64 connections",
       value: short.perSecond,
