@@ -1,5 +1,6 @@
 /** The host's side of one process that runs one script: started, watched, and always killed in the end. */
 import { readFileSync } from "node:fs";
+import { kill as sendSignal } from "node:process";
 import { type Attempts, type Frame, type Job, LIMITS, MIB_BYTES, readFrame, type Thrown } from "./protocol.ts";
 
 /** How a run ended. `console` is what the script had written by then, whatever happened to it. */
@@ -33,7 +34,7 @@ const WATCH_MS = 20;
 /** A process that follows the rules stays below this: a result in JSON in JSON, and a console. */
 const MAX_OUTPUT_BYTES = 8 * MIB_BYTES;
 
-/** `ownSession`: a process that does not leave the host's process group by itself. */
+/** `ownSession`: a process that does not leave the host's process group by itself; what it has started ends with it. */
 export function startChild(command: readonly string[], { ownSession = false } = {}): Child {
   const process = Bun.spawn([...command], {
     // No variables: `BUN_BE_BUN=1` alone would turn a compiled binary into another program.
@@ -53,6 +54,7 @@ export function startChild(command: readonly string[], { ownSession = false } = 
 
   function kill(why: Killed): void {
     killed ??= why;
+    if (ownSession && process.exitCode === null && process.signalCode === null) killGroup(process.pid);
     process.kill("SIGKILL");
   }
 
@@ -135,6 +137,18 @@ async function readFrames(stream: ReadableStream<Uint8Array>, hear: (frame: Fram
     }
   }
   return true;
+}
+
+/**
+ * Bubblewrap's own child waits for it at first, and does so for ever, with the pipes open, if bubblewrap alone is killed by
+ * then. Later it dies with its parent, whatever its group.
+ */
+function killGroup(group: number): void {
+  try {
+    sendSignal(-group, "SIGKILL");
+  } catch {
+    // All of it is gone already.
+  }
 }
 
 /** The process itself, or the one that bubblewrap runs in its place. */
