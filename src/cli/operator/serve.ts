@@ -42,7 +42,7 @@ export async function serve(options: ServeSettings): Promise<void> {
   if (onTerminal) greet(url, foundation, config);
   else logHowToSignIn(log, config);
   void warnOfServers(config, log);
-  // What the start leaves behind, 3 MiB, would stay: a server that does nothing collects no garbage.
+  // What the start leaves behind would stay: a server that does nothing collects no garbage.
   setTimeout(() => {
     Bun.gc(true);
     // The build makes the JIT wait for the end of the start (scripts/compile.ts).
