@@ -9,6 +9,7 @@ const HASHED = [
   "scripts/build.ts",
   "scripts/compile.ts",
   "scripts/build-plugin.ts",
+  "scripts/record-start.ts",
   "src",
   "clients/typescript/src",
   "workspaces",

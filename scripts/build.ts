@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, write
 import { join, resolve } from "node:path";
 import { hashInputs } from "./build-inputs.ts";
 import { compile, HERE } from "./compile.ts";
+import { recordStart } from "./record-start.ts";
 
 const ROOT = resolve(import.meta.dir, "..");
 const DIST = join(ROOT, "dist");
@@ -19,7 +20,7 @@ async function build(): Promise<void> {
   const folder = join(DIST, `.build-${process.pid}`);
   const progress = showProgress("building dist/roost");
   try {
-    await compile(join(folder, "roost"), HERE);
+    await compile(join(folder, "roost"), HERE, await recordStart(folder));
     renameSync(join(folder, "roost"), BINARY);
     writeFileSync(INPUTS, inputs);
   } catch (error) {

@@ -2,10 +2,11 @@
  * Builds what a release has, in `dist/release`: an executable for each platform, SHA256SUMS, a bill of materials
  * (CycloneDX) and the licences of everything inside. The Bun of another platform comes from the package registry.
  */
-import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import packageFile from "../package.json" with { type: "json" };
 import { compile, type Platform } from "./compile.ts";
+import { recordStart } from "./record-start.ts";
 
 const ROOT = resolve(import.meta.dir, "..");
 const FOLDER = join(ROOT, "dist/release");
@@ -123,13 +124,16 @@ async function release(): Promise<void> {
   mkdirSync(FOLDER, { recursive: true });
   const files = new Set<string>();
   const names: string[] = [];
+  const recording = mkdtempSync(join(FOLDER, ".start-"));
+  const order = await recordStart(recording);
   for (const platform of PLATFORMS) {
     const name = `roost-${platform.os}-${platform.arch}`;
     const started = performance.now();
-    for (const file of await compile(join(FOLDER, name), platform)) files.add(file);
+    for (const file of await compile(join(FOLDER, name), platform, order)) files.add(file);
     names.push(name);
     console.error(`${name}: ${((performance.now() - started) / 1000).toFixed(0)} s, ${megabytes(join(FOLDER, name))}`);
   }
+  rmSync(recording, { recursive: true });
   const components = [...otherParts(), ...packagesOf([...files])].sort((one, other) =>
     one.name < other.name ? -1 : 1,
   );

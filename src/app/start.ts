@@ -217,7 +217,6 @@ async function startOn(
   paymentGateway.run();
   features.modelCalls.callLog.run();
   features.scheduling.timer.run();
-  setTimeout(() => void metrics.load(), 1_000).unref();
   // Requests that wait already come before what only tidies up.
   await new Promise((resolve) => setTimeout(resolve));
   removals.run(clearingPlan(store, features));

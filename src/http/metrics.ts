@@ -35,11 +35,12 @@ export interface Metrics {
   add(figure: Figure): void;
   /** Returns what counts a value. */
   measure(distribution: Distribution): Observe;
-  /** Loads the library once the server listens: it takes 11 ms, which would delay the start. */
-  load(): Promise<void>;
   /** The metrics in the Prometheus text format. */
   text(): Promise<string>;
 }
+
+/** After the first request, so that the library, which takes 11 ms, delays neither the start nor that request. */
+const LOAD_AFTER_MS = 1_000;
 
 /** The histogram's buckets in seconds: a read takes less than a millisecond, a model's answer minutes. */
 const BUCKETS = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100];
@@ -48,8 +49,12 @@ export function createMetrics(): Metrics {
   const figures: Figure[] = [];
   const distributions: { distribution: Distribution; bind(observe: Observe): void }[] = [];
   let loaded: Promise<Registry> | undefined;
+  const load = (): Promise<Registry> => {
+    loaded ??= loadLibrary();
+    return loaded;
+  };
 
-  async function load(): Promise<Registry> {
+  async function loadLibrary(): Promise<Registry> {
     const { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } = await import("prom-client");
     const registry = new Registry();
     // Monitoring the event loop wakes the process: at the library's default of 10 ms an idle server uses 1 % of a core.
@@ -90,7 +95,10 @@ export function createMetrics(): Metrics {
   function measure(distribution: Distribution): Observe {
     /** Values from before the library was loaded. */
     const early: Parameters<Observe>[] = [];
-    let observe: Observe = (...value) => void early.push(value);
+    let observe: Observe = (...value) => {
+      if (early.length === 0) setTimeout(() => void load(), LOAD_AFTER_MS).unref();
+      early.push(value);
+    };
     distributions.push({
       distribution,
       bind(loadedObserve) {
@@ -111,14 +119,7 @@ export function createMetrics(): Metrics {
     countRequest: (method, path, status, seconds) => request({ method, path, status: String(status) }, seconds),
     add: (figure) => void figures.push(figure),
     measure,
-    async load() {
-      loaded ??= load();
-      await loaded;
-    },
-    async text() {
-      loaded ??= load();
-      return (await loaded).metrics();
-    },
+    text: async () => (await load()).metrics(),
   };
 }
 

@@ -12,7 +12,7 @@ import { roost } from "./advice.ts";
 import { readCheckedConfig, requireOwnFolder, type ServeSettings } from "./data-folder.ts";
 
 const STOP_WITHIN_MS = 10_000;
-/** Once the metrics are loaded. */
+/** Once what a start leaves for later is done. */
 const SETTLED_MS = 2_000;
 /** The account that the sign-in link shown at each start signs in to. */
 const OWNER = "owner@roost.local";
@@ -42,8 +42,12 @@ export async function serve(options: ServeSettings): Promise<void> {
   if (onTerminal) greet(url, foundation, config);
   else logHowToSignIn(log, config);
   void warnOfServers(config, log);
-  // What the start leaves behind, 3 MiB, would stay: a server that does nothing collects no garbage.
-  setTimeout(() => Bun.gc(true), SETTLED_MS).unref();
+  // What the start leaves behind would stay: a server that does nothing collects no garbage.
+  setTimeout(() => {
+    Bun.gc(true);
+    // The build makes the JIT wait for the end of the start (scripts/compile.ts).
+    Bun.unsafe.setJITPolicy(1);
+  }, SETTLED_MS).unref();
   const damage = await Promise.race([signalled, app.damage]);
   // As at a start that finds it: what is read from a damaged database cannot be relied on.
   if (damage) log.error(damage.message);
