@@ -20,6 +20,7 @@ export const CALL = {
   setpriority: 141,
   prctl: 157,
   prlimit: 302,
+  schedSetattr: 314,
   seccomp: 317,
   landlockCreateRuleset: 444,
   landlockAddRule: 445,

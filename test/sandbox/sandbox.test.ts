@@ -1,5 +1,6 @@
 import { afterEach, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
+import { release } from "node:os";
 import type { Child } from "../../src/sandbox/child.ts";
 import { startLocked } from "../../src/sandbox/probe.ts";
 import type { Sandbox, SandboxOptions } from "../../src/sandbox/sandbox.ts";
@@ -22,6 +23,13 @@ const turn = () => new Promise((resolve) => setImmediate(resolve));
 /** Looks now and then: a host that is busy would keep the processor from its own children, which give way to it. */
 async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await Bun.sleep(1);
+}
+
+/** For how long a process works before another has its turn; null where each works as long as the kernel chooses. */
+function stretchNs(pid: number): number | null {
+  const [major = 0, minor = 0] = release().split(".").map(Number);
+  if (major < 6 || (major === 6 && minor < 12) || !existsSync(`/proc/${pid}/sched`)) return null;
+  return Number(/^se\.slice\s+:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/sched`, "latin1"))?.[1]);
 }
 
 const bytesWritten = (pid: number): number =>
@@ -103,6 +111,19 @@ test.skipIf(Bun.which("bwrap") === null)(
       return child;
     });
     await Promise.all(children.map((child) => child.gone));
+  },
+);
+
+test.skipIf(stretchNs(process.pid) === null)(
+  "whoever wakes up does not wait for the stretch that a script is in: a script asks for a longer one than the host",
+  async () => {
+    const child = startLocked("landlock");
+    expect(await child.ready).toBe(true);
+    const [host, own] = [stretchNs(process.pid) ?? 0, stretchNs(child.pid) ?? 0];
+    child.kill();
+    await child.gone;
+    expect(own).toBe(10_000_000);
+    expect(own).toBeGreaterThan(host);
   },
 );
 
