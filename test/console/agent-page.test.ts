@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect } from "bun:test";
 import { faultsOf } from "../support/axe.ts";
 import { browserTest } from "../support/browser.ts";
 import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
-import { openAs, tooWide, withConsole } from "./with-console.ts";
+import { focus, openAs, tooWide, withConsole } from "./with-console.ts";
 
 const PARTS = ["Skills", "Tools", "Context", "Memory", "Schedules", "Copy"];
 const SIZES = [
@@ -29,7 +29,7 @@ browserTest("the page about an agent shows one part at a time, which its links a
     () => server.url,
     async (page) => {
       await openAs(page, server.url, person.token);
-      await page.locator("#to-agent").focus();
+      await focus(page.locator("#to-agent"));
       await page.keyboard.press("Enter");
       // The conversation has a heading with the same name.
       await page.locator("#view-agent").getByRole("heading", { level: 1, name: "Ada" }).waitFor();

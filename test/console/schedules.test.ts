@@ -6,7 +6,7 @@ import { faultsOf } from "../support/axe.ts";
 import { browserTest } from "../support/browser.ts";
 import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
 import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
-import { openAs, SIZES, tooWide, withConsole, withConsoleAs } from "./with-console.ts";
+import { focus, openAs, SIZES, tooWide, withConsole, withConsoleAs } from "./with-console.ts";
 
 const clock = handClock();
 let model: MockModelServer;
@@ -161,12 +161,12 @@ browserTest(
 browserTest("the heartbeat is switched on with its minutes, and off, with the keyboard", async () => {
   await withSchedules(async (page) => {
     await page.getByLabel("Every, in minutes").fill("45");
-    await page.getByLabel("Heartbeat: look after").focus();
+    await focus(page.getByLabel("Heartbeat: look after"));
     await page.keyboard.press("Space");
     await page.getByText("The heartbeat is on.").waitFor();
     expect(await listed()).toMatchObject([{ kind: "heartbeat", everySeconds: 2700, enabled: true }]);
     await page.locator("#schedule-list > li").getByText("Every 45 minutes").waitFor();
-    await page.getByLabel("Heartbeat: look after").focus();
+    await focus(page.getByLabel("Heartbeat: look after"));
     await page.keyboard.press("Space");
     await page.getByText("The heartbeat is off.").waitFor();
     expect(await listed()).toEqual([]);

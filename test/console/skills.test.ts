@@ -7,7 +7,7 @@ import { fingerprint } from "../../src/skills/fingerprint.ts";
 import { faultsOf } from "../support/axe.ts";
 import { browserTest } from "../support/browser.ts";
 import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
-import { openAs, SIZES, tooWide, withConsole, withConsoleAs } from "./with-console.ts";
+import { focus, openAs, SIZES, tooWide, withConsole, withConsoleAs } from "./with-console.ts";
 
 let server: TestServer;
 let person: Person;
@@ -66,7 +66,7 @@ browserTest(
       async (page) => {
         await openAs(page, server.url, person.token);
         const press = async (selector: string) => {
-          await page.locator(selector).first().focus();
+          await focus(page.locator(selector).first());
           await page.keyboard.press("Enter");
         };
         await press("#to-agent");

@@ -1,5 +1,5 @@
 import { expect } from "bun:test";
-import type { BrowserContext, Page } from "playwright-core";
+import type { BrowserContext, Locator, Page } from "playwright-core";
 import { withBrowser } from "../support/browser.ts";
 
 /** A laptop and a phone, in CSS pixels. */
@@ -11,6 +11,12 @@ export const SIZES = [
 /** Whether the page must be scrolled sideways. */
 export const tooWide = (page: Page): Promise<boolean> =>
   page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
+
+/** Focuses what can be seen: what is still hidden would not take it, and Playwright would not tell. */
+export async function focus(shown: Locator): Promise<void> {
+  await shown.waitFor();
+  await shown.focus();
+}
 
 /** Lets the page read again what others may have changed, as it does now and then. */
 export const lookAgain = (page: Page): Promise<boolean> =>
