@@ -18,6 +18,8 @@ export interface EmbeddingParts {
   queue: Pick<MemoryQueue, "vectors">;
   thread: Pick<SearchThread, "ask">;
   embed: EmbedTexts;
+  /** Whether the embedded model is answering somebody. */
+  isChatting(): boolean;
 }
 
 /** A query waits no longer: in so long, the model can be loaded on a machine that is not busy. */
@@ -30,12 +32,13 @@ const RETRY_MS = 30_000;
 /** Whoever searches goes first: texts wait for so long after a query, and not much longer if there are many. */
 const QUIET_MS = 250;
 const MOST_QUIET_MS = 1_000;
-/** As many times as long as the vectors took, the processor is left to others. */
+/** As many times as long as the vectors took, the processor is left to others: more while somebody is being answered. */
 const PAUSE = 1;
+const PAUSE_BESIDE_CHAT = 3;
 /** The model reads no more of a text. */
 const MAX_CHARACTERS = 2_000;
 
-export function createEmbedding({ store, log, queue, thread, embed }: EmbeddingParts): Embedding {
+export function createEmbedding({ store, log, queue, thread, embed, isChatting }: EmbeddingParts): Embedding {
   const ended = new AbortController();
   let timer: ReturnType<typeof setInterval> | undefined;
   let work: Promise<void> | null = null;
@@ -74,7 +77,7 @@ export function createEmbedding({ store, log, queue, thread, embed }: EmbeddingP
       agentId,
       vectors: texts.flatMap(({ id }, at) => (vectors[at] ? [{ id, vector: vectors[at] }] : [])),
     });
-    await Bun.sleep(PAUSE * tookMs);
+    await Bun.sleep((isChatting() ? PAUSE_BESIDE_CHAT : PAUSE) * tookMs);
   }
 
   async function drain(): Promise<void> {

@@ -39,7 +39,7 @@ export interface RememberingParts {
   instances: Pick<Instances, "find">;
   workspaces: Workspaces;
   notes: Notes;
-  engines: Pick<Engines, "embed">;
+  engines: Pick<Engines, "embed" | "isChatting">;
   limits: Pick<LimitsOfAccounts, "of">;
 }
 
@@ -57,7 +57,14 @@ export function createRemembering(parts: RememberingParts): Remembering {
     mostOf: (accountId) => limits.of(accountId).workspaceBytes,
   });
   const indexing = createIndexing({ store, log, queue, sources, thread, agents, bound });
-  const embedding = createEmbedding({ store, log, queue, thread, embed: engines.embed });
+  const embedding = createEmbedding({
+    store,
+    log,
+    queue,
+    thread,
+    embed: engines.embed,
+    isChatting: engines.isChatting,
+  });
   const memory = createMemory({
     ...{ store, log, agents, instances, workspaces, notes },
     ...{ queue, sources, thread, indexing, embedding },

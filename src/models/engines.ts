@@ -17,6 +17,8 @@ export interface Engines {
   begin(): void;
   /** Always by the embedded model. */
   embed: LocalEngine["embed"];
+  /** Whether the embedded model is answering somebody. */
+  isChatting(): boolean;
   close(): Promise<void>;
 }
 
@@ -65,6 +67,7 @@ export function createEngines(
     },
     begin: () => void openAiEngine?.abilities(""),
     embed: localEngine.embed,
+    isChatting: () => localEngine.stats().active > 0,
     async close() {
       await Promise.all([localEngine.close(), addedEngine.close()]);
     },

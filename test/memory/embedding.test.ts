@@ -21,6 +21,7 @@ test("a search goes on without the query's vector, and says why, where the embed
       queue: { vectors: { next: () => undefined, add() {}, done() {} } },
       thread: { ask: notUsed },
       embed: engine.embed,
+      isChatting: () => false,
     });
     expect(await embedding.ofQuery("Where is the key?")).toEqual({
       vector: null,
