@@ -50,7 +50,7 @@ memory does both, and also searches for parts of words. What it finds by words c
 its cosine, which counts four times as much where the question is in English.
 
 How much each counts was chosen with every second question, so the figures of those flatter the memory; they are the last line of
-each table, and the others are of the half that nothing was chosen with. Plain FTS5 does not cut Chinese and Japanese into words,
+each table, and the others are of the other half. Plain FTS5 does not cut Chinese and Japanese into words,
 which is why it finds nothing there.
 
 The note is the first that is found:

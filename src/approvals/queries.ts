@@ -86,5 +86,3 @@ export function approvalQueries(db: Db) {
 
 /** More than are added at once. */
 const PRUNED_AT_ONCE = 32;
-
-export type ApprovalQueries = ReturnType<typeof approvalQueries>;

@@ -3,7 +3,7 @@ import type { Ask, FromIndex, Replies, ToIndex } from "./search/worker.ts";
 
 /** The thread that keeps the indexes (search/worker.ts). It is started when it is needed, and ends when it has nothing to do. */
 export interface SearchThread {
-  /** Throws `LostIndexError` if the agent has no index, and another error if the thread is full or has ended. */
+  /** Throws `LostIndexError` if the agent has no index, and another error if the thread is full, stuck or has ended. */
   ask<A extends Ask>(ask: A): Promise<Replies[A["type"]]>;
   close(): void;
 }
@@ -14,21 +14,27 @@ export class LostIndexError extends Error {}
 /** Requests to the thread that wait. */
 const MAX_WAITING = 512;
 const IDLE_MS = 120_000;
+/** It answers each in slices of milliseconds: one that says nothing for so long never will. */
+const STUCK_MS = 30_000;
 
 /** In the binary the worker is an entry point of its own, beside the main one. */
 const WORKER_ADDRESS = import.meta.url.includes("$bunfs")
   ? "./memory/search/worker.ts"
   : new URL("./search/worker.ts", import.meta.url).href;
 
-export function createSearchThread(folder: string, log: Log): SearchThread {
+export function createSearchThread(
+  folder: string,
+  log: Log,
+  { address = WORKER_ADDRESS, stuckMs = STUCK_MS }: { address?: string; stuckMs?: number } = {},
+): SearchThread {
   const waiting = new Map<number, { resolve: (reply: never) => void; reject: (error: Error) => void }>();
   let thread: Worker | null = null;
-  let idle: ReturnType<typeof setTimeout> | undefined;
+  let watch: ReturnType<typeof setTimeout> | undefined;
   let asked = 0;
   let closed = false;
 
   function end(why: string): void {
-    clearTimeout(idle);
+    clearTimeout(watch);
     thread?.terminate();
     thread = null;
     for (const { reject } of waiting.values()) reject(new Error(why));
@@ -36,27 +42,32 @@ export function createSearchThread(folder: string, log: Log): SearchThread {
   }
 
   function start(): Worker {
-    const started = new Worker(WORKER_ADDRESS, { env: {}, smol: true, ref: false });
+    const started = new Worker(address, { env: {}, smol: true, ref: false });
     started.onmessage = ({ data }: MessageEvent<FromIndex>) => {
       const one = waiting.get(data.id);
       waiting.delete(data.id);
-      if (waiting.size === 0) rest();
+      if (started === thread) watchOver();
       // The thread answers each question with its kind of reply; their ids are all that connects them.
       if ("reply" in data) one?.resolve(data.reply as never);
       else one?.reject(data.isLost ? new LostIndexError(data.error) : new Error(data.error));
     };
-    started.onerror = ({ message }) => {
-      if (started !== thread) return;
-      log.error({ reason: message }, "the thread of the memory's indexes has ended");
-      end("the memory's index could not be read");
-    };
+    started.onerror = ({ message }) => started === thread && lose(message);
     started.postMessage({ folder } satisfies ToIndex);
     return started;
   }
 
-  function rest(): void {
-    clearTimeout(idle);
-    idle = setTimeout(() => waiting.size === 0 && end("idle"), IDLE_MS).unref();
+  function lose(reason: string): void {
+    log.error({ reason }, "the thread of the memory's indexes has ended");
+    end("the memory's index could not be read");
+  }
+
+  /** From what it has said last, or from the first question. */
+  function watchOver(): void {
+    clearTimeout(watch);
+    watch =
+      waiting.size === 0
+        ? setTimeout(() => end("idle"), IDLE_MS).unref()
+        : setTimeout(() => lose("it was stuck"), stuckMs).unref();
   }
 
   return {
@@ -66,10 +77,10 @@ export function createSearchThread(folder: string, log: Log): SearchThread {
         reject(new Error(closed ? "the host is stopping" : "too much waits for the memory's index"));
         return promise;
       }
-      clearTimeout(idle);
       thread ??= start();
       const id = ++asked;
       waiting.set(id, { resolve: resolve as (reply: never) => void, reject });
+      if (waiting.size === 1) watchOver();
       thread.postMessage({ id, ask } satisfies ToIndex);
       return promise;
     },

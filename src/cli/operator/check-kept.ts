@@ -12,16 +12,16 @@ export function checkKept(config: Config): Finding {
   if (!existsSync(path) || versionOf(path) !== SCHEMA_VERSION) return pass("nothing to count yet");
   using sqlite = new Database(path, { readonly: true });
   sqlite.run("PRAGMA busy_timeout = 5000");
-  const kinds: [table: string, what: string, keptMs: number | null][] = [
-    ["messages", "messages", config.keepMessages],
-    ["runs", "runs", config.keepRuns],
-    ["events", "events", config.keepEvents],
-    ["usage_days", "days of usage", config.keepUsage],
-    ["audit", "rows of the audit log", config.keepAudit],
+  const kinds: [table: string, one: string, more: string, keptMs: number | null][] = [
+    ["messages", "message", "messages", config.keepMessages],
+    ["runs", "run", "runs", config.keepRuns],
+    ["events", "event", "events", config.keepEvents],
+    ["usage_days", "day of usage", "days of usage", config.keepUsage],
+    ["audit", "row of the audit log", "rows of the audit log", config.keepAudit],
   ];
-  const told = kinds.map(([table, what, keptMs]) => {
+  const told = kinds.map(([table, one, more, keptMs]) => {
     const rows = sqlite.query<{ rows: number }, []>(`SELECT count(*) AS rows FROM ${table}`).get()?.rows ?? 0;
-    return `${rows.toLocaleString("en")} ${what} (${lifeOf(keptMs)})`;
+    return `${rows.toLocaleString("en")} ${rows === 1 ? one : more} (${lifeOf(keptMs)})`;
   });
   return pass(told.join(", "));
 }

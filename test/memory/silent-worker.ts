@@ -1,0 +1,4 @@
+declare const self: Worker & { onmessage: (event: MessageEvent) => void };
+
+/** Hears everything and says nothing. */
+self.onmessage = () => {};
