@@ -58,12 +58,11 @@ interface Instance extends IdleWorker, CallingInstance {
   unanswered: number | null;
 }
 
-/** How much of a turn of the event loop one account's runs may use while others wait: a few messages of a worker. */
-const TURN_SHARE_MS = 0.25;
-/** The same of an account while no other has runs: each turn costs as much as a quarter of a message. */
-const TURN_ALONE_MS = 2;
-/** How much of the thread's time they may use while others' runs need some: their workers need as much again. */
-const THREAD_SHARE = 0.25;
+/**
+ * Of one account's runs while others wait: a few messages of a worker in a turn, and a quarter of the time, since their
+ * workers need as much again. While nobody waits, more in a turn: one costs as much as a quarter of a message.
+ */
+const TURNS = { maxMs: 0.25, aloneMs: 2, share: 0.25 };
 const TICK_MS = 1_000;
 /** 30 s (docs/contract/runtime.md, Isolation), in checks: so no worker is blamed when the whole host was suspended. */
 const STUCK_TICKS = 30;
@@ -80,7 +79,7 @@ const WORKER_LOST: RunOutcome = {
 export function createHost(parts: HostParts): Host {
   const { clock, log, toolbox, idleMs, bounds, onRoom } = parts;
   const { spawn = spawnWorker, tickMs = TICK_MS, stuckTicks = STUCK_TICKS } = parts;
-  const turns = createFairTurns({ maxMs: TURN_SHARE_MS, aloneMs: TURN_ALONE_MS, share: THREAD_SHARE });
+  const turns = createFairTurns(TURNS);
   const calls = createWorkerCalls(parts, turns);
   const watch = createRunWatch(parts.traces);
   const instances = new Map<string, Instance>();
