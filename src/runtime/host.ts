@@ -282,10 +282,7 @@ export function createHost(parts: HostParts): Host {
       const instance = instances.get(instanceId);
       return instance ? turns.spend(instance.accountId, work) : work();
     },
-    sleep(instanceId) {
-      const instance = instances.get(instanceId);
-      if (instance) end(instanceId, instance);
-    },
+    sleep: (instanceId) => void putToSleep(instances.get(instanceId)),
     close() {
       closed = true;
       clearInterval(timer);
