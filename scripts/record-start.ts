@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { compile, HERE } from "./compile.ts";
 
 /** By then the server has begun what it puts off until after its start. */
-const SETTLED_MS = 1_500;
+const SETTLED_MS = 500;
 /** Only ends what hangs. */
 const DEADLINE_MS = 60_000;
 
@@ -16,7 +16,7 @@ export async function recordStart(folder: string): Promise<string> {
   const data = join(folder, "data");
   await compile(binary, HERE, null);
   // The first start also makes the data folder, unlike all others.
-  await runServer(binary, data, folder);
+  await runServer(binary, data, folder, 0);
   const pid = await runServer(binary, data, folder);
   const order = join(folder, "start.order");
   await rename(join(folder, `${pid}.order`), order);
@@ -25,7 +25,7 @@ export async function recordStart(folder: string): Promise<string> {
 }
 
 /** Returns the process that has left a recording in the folder. */
-async function runServer(binary: string, data: string, folder: string): Promise<number> {
+async function runServer(binary: string, data: string, folder: string, settledMs = SETTLED_MS): Promise<number> {
   const server = Bun.spawn([binary, "serve", "--data", data, "--port", "0"], {
     // Its child processes leave recordings too.
     env: { BUN_BYTECODE_ORDER_OUT: join(folder, "%p.order") },
@@ -34,7 +34,7 @@ async function runServer(binary: string, data: string, folder: string): Promise<
     killSignal: "SIGKILL",
   });
   await fetch(`${await urlOf(server.stdout)}/healthz`);
-  await Bun.sleep(SETTLED_MS);
+  await Bun.sleep(settledMs);
   server.kill("SIGTERM");
   if ((await server.exited) !== 0) throw new Error("the server whose start was to be recorded did not end well");
   return server.pid;
