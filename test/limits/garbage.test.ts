@@ -31,17 +31,17 @@ describe("the garbage of the main thread", () => {
     expect(watched).toBeLessThan(70);
   });
 
-  test("is collected once the heap has grown by 24 MiB, counted from what was left", () => {
+  test("is collected once the heap has grown by 16 MiB, counted from what was left", () => {
     const heap = { size: 20 * MIB, inUse: 20 * MIB };
     const watch = watchOf(heap);
     expect(watch.look()).toBe(false);
-    heap.size = 43 * MIB;
+    heap.size = 35 * MIB;
     expect(watch.look()).toBe(false);
-    Object.assign(heap, { size: 44 * MIB, inUse: 30 * MIB });
+    Object.assign(heap, { size: 36 * MIB, inUse: 30 * MIB });
     expect(watch.look()).toBe(true);
-    heap.size = 53 * MIB;
+    heap.size = 45 * MIB;
     expect(watch.look()).toBe(false);
-    heap.size = 54 * MIB;
+    heap.size = 46 * MIB;
     expect(watch.look()).toBe(true);
   });
 
@@ -54,7 +54,7 @@ describe("the garbage of the main thread", () => {
     // The collector has found that little of it is in use.
     heap.size = 30 * MIB;
     expect(watch.look()).toBe(false);
-    heap.size = 54 * MIB;
+    heap.size = 46 * MIB;
     expect(watch.look()).toBe(true);
   });
 });
