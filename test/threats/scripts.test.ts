@@ -124,7 +124,7 @@ describe("a script of an agent reaches the host", () => {
     const running = agent.run(["run_javascript", { code: "console.log('runs'); for (;;);" }]);
     let pid: number | undefined;
     while (pid === undefined) {
-      pid = childrenOf(world.server.process.pid).find(runsScript);
+      pid = childrenOf(world.server.process.pid).find((child) => runsScript(child) && hasWorked(child));
       await new Promise(setImmediate);
     }
     const status = threadsOf(pid).map((thread) => readFileSync(`/proc/${pid}/task/${thread}/status`, "utf8"));
@@ -152,6 +152,18 @@ function runsScript(pid: number): boolean {
   try {
     const isScript = readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("sandbox-script");
     return isScript && /^Seccomp:\s+2/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
+  } catch {
+    return false;
+  }
+}
+
+/** Whether it has worked for longer than one that stands ready for a script: three tenths of a second. */
+function hasWorked(pid: number): boolean {
+  try {
+    const fields = readFileSync(`/proc/${pid}/stat`, "utf8")
+      .replace(/^.*\) /, "")
+      .split(" ");
+    return Number(fields[11]) + Number(fields[12]) >= 30;
   } catch {
     return false;
   }
