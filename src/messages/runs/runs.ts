@@ -55,7 +55,7 @@ export interface Runs {
   cancelStopped(instanceId: string, most: number): number;
   /** Whether the agent has a run in progress, or one that a request waits for. */
   isAwaited(agentId: string): boolean;
-  /** The run, once it has ended and its end is on disk. */
+  /** The run, once it has ended and its end is on disk; one of a deleted instance is ended, since nobody else does. */
   whenEnded(runId: string): Promise<EndedRun>;
   /** Starts queued runs in places that have become free. */
   serve(): void;
@@ -275,8 +275,7 @@ export function createRuns(parts: RunParts): Runs {
     cancelAll: (unfinished) => void unfinished.toReversed().map(cancel),
     cancelInProgress(instanceId) {
       for (const { run } of active.all().filter(({ run }) => run.instanceId === instanceId)) {
-        // Read from the database, because other work in the same commit may have ended it.
-        const current = queries.run(run.runId);
+        const current = queries.run(run.runId); // other work in the same commit may have ended it
         if (current) cancel(current);
       }
     },
@@ -284,13 +283,14 @@ export function createRuns(parts: RunParts): Runs {
     isAwaited: (agentId) =>
       active.count(agentId) > 0 || queries.unfinishedOf(agentId).some(({ runId }) => awaited.has(runId)),
     whenEnded(runId) {
-      const run = queries.run(runId);
-      if (!run) throw notFound("run");
-      if (isUnfinished(run)) {
-        return new Promise((resolve) => void awaited.set(runId, [...(awaited.get(runId) ?? []), resolve]));
-      }
+      const found = queries.run(runId);
+      if (!found) throw notFound("run");
+      const run = accountOf(found.instanceId) === undefined ? store.transaction(() => cancel(found)) : found;
+      const { promise, resolve } = Promise.withResolvers<EndedRun>();
       const reply = queries.reply(run.conversationId, run.messageId);
-      return Promise.resolve({ run, reply: reply ? showMessage(reply) : null });
+      if (isUnfinished(run)) awaited.set(runId, [...(awaited.get(runId) ?? []), resolve]);
+      else resolve({ run, reply: reply ? showMessage(reply) : null });
+      return promise;
     },
     recover() {
       for (const { agentId, instanceId } of queries.agentsWithUnfinished()) queue.addUnfinished(agentId, instanceId);
