@@ -286,11 +286,11 @@ export function createRuns(parts: RunParts): Runs {
       const found = queries.run(runId);
       if (!found) throw notFound("run");
       const run = accountOf(found.instanceId) === undefined ? store.transaction(() => cancel(found)) : found;
-      const { promise, resolve } = Promise.withResolvers<EndedRun>();
-      const reply = queries.reply(run.conversationId, run.messageId);
-      if (isUnfinished(run)) awaited.set(runId, [...(awaited.get(runId) ?? []), resolve]);
-      else resolve({ run, reply: reply ? showMessage(reply) : null });
-      return promise;
+      if (!isUnfinished(run)) {
+        const reply = queries.reply(run.conversationId, run.messageId);
+        return Promise.resolve({ run, reply: reply ? showMessage(reply) : null });
+      }
+      return new Promise((resolve) => void awaited.set(runId, [...(awaited.get(runId) ?? []), resolve]));
     },
     recover() {
       for (const { agentId, instanceId } of queries.agentsWithUnfinished()) queue.addUnfinished(agentId, instanceId);
