@@ -1,5 +1,6 @@
 import pc from "picocolors";
 import { visibleJson } from "../lib/visible-json.ts";
+import { wrapText } from "./word-wrap.ts";
 
 /**
  * Whether standard output is a terminal that takes colour and text that is overwritten later. (Picocolors' own check
@@ -154,10 +155,23 @@ export function shortened(text: string, width: number): string {
   return `${kept.trimEnd()}…`;
 }
 
-/** Prints names and values, one pair per line. */
+/** Prints names and values, one pair per line; a value too long for the terminal goes on below itself. */
 export function printFields(fields: readonly (readonly [name: string, value: string])[]): void {
   const width = Math.max(...fields.map(([name]) => name.length));
-  for (const [name, value] of fields) say(colours.dim(name.padEnd(width)), `  ${value}`);
+  for (const [name, value] of fields) sayBeside([colours.dim(name.padEnd(width)), " ".repeat(GAP)], width + GAP, value);
+}
+
+/** Prints text after what starts its line, wrapped where that ends, which is at this column. */
+export function sayBeside(
+  start: readonly Piece[],
+  column: number,
+  text: string,
+  pen: (line: string) => Piece = String,
+) {
+  const columns = terminalColumns();
+  const [first = "", ...others] = columns === null ? [text] : wrapText(oneLine(text), columns - column);
+  say(...start, pen(first));
+  for (const line of others) say(" ".repeat(column), pen(line));
 }
 
 const UNITS = ["bytes", "KiB", "MiB", "GiB", "TiB"] as const;

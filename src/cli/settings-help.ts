@@ -14,7 +14,7 @@ export function settingsHelp(columns: number): string {
   const width = Math.min(columns, MAX_COLUMNS) - NAME_COLUMNS - 2;
   const groups = GROUPS.map(([title, settings]) => {
     const lines = allSettings(settings).flatMap((setting) => {
-      const text = wrapText(`${setting.meaning} (${formOf(setting)})`, width);
+      const text = wrapHard(`${setting.meaning} (${formOf(setting)})`, width);
       const isLong = setting.name.length >= NAME_COLUMNS;
       const beside = text.map(
         (line, at) => `  ${(at === 0 && !isLong ? setting.name : "").padEnd(NAME_COLUMNS)}${line}`,
@@ -23,12 +23,13 @@ export function settingsHelp(columns: number): string {
     });
     return [`${title}:`, ...lines].join("\n");
   });
-  return ["", ...wrapText(INTRODUCTION, Math.min(columns, MAX_COLUMNS)), "", groups.join("\n\n")].join("\n");
+  return ["", ...wrapHard(INTRODUCTION, Math.min(columns, MAX_COLUMNS)), "", groups.join("\n\n")].join("\n");
 }
 
 function formOf({ expects, fallback, fallbackShown }: Setting<unknown>): string {
   return `${expects}; default ${(fallbackShown ?? fallback).replaceAll("`", "").replaceAll(/,(?! )/g, ", ")}`;
 }
 
-export const wrapText = (text: string, columns: number): string[] =>
+/** Lines of at most `columns`; a word that is longer is broken, since another column of text is beside it. */
+export const wrapHard = (text: string, columns: number): string[] =>
   Bun.wrapAnsi(text, columns, { hard: true }).split("\n");

@@ -60,16 +60,25 @@ test.each([
   expect(lines[1]).toContain("…");
 });
 
-test("tables below other lines fit: an agent's files, transactions", async () => {
+test("what doctor finds, and what it advises, goes on below itself", async () => {
+  await using terminal = onTerminal(home, ["doctor", "--data", home.dataDir], { NO_COLOR: "1" }, COLUMNS);
+  await terminal.exited;
+  const lines = terminal.screen().trimEnd().split("\r\n");
+  expect(lines.filter((line) => /^(ok|FAIL) /.test(line))).toHaveLength(14);
+  expect(lines.length).toBeGreaterThan(20);
+  for (const line of lines) if (!/^(ok|FAIL) /.test(line)) expect(line).toMatch(/^ {19}\S/);
+  expect(widest(lines)).toBeLessThanOrEqual(COLUMNS);
+});
+
+test("an agent's record and files fit, and so do the balance and its transactions", async () => {
   const env = { ROOST_URL: server.url, ROOST_API_KEY: "rst_live_test" };
   for (const [words, head] of [
     [["agent", "show", INSTANCE, AGENT], /^FILE /],
     [["billing"], /^TIME /],
   ] as const) {
     const lines = await linesOf([...words], env);
-    const from = lines.findIndex((line) => head.test(line));
-    expect(from).toBeGreaterThan(0);
-    expect(widest(lines.slice(from))).toBeLessThanOrEqual(COLUMNS);
+    expect(lines.findIndex((line) => head.test(line))).toBeGreaterThan(0);
+    expect(widest(lines)).toBeLessThanOrEqual(COLUMNS);
   }
 });
 

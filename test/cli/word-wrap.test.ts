@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { createWordWrap, wrapText } from "../../src/cli/user/word-wrap.ts";
+import { createWordWrap, wrapText } from "../../src/cli/word-wrap.ts";
 
 test("lines wrap at words, and a space at the end of a line is dropped", () => {
   expect(wrapText("The quick brown fox jumps over the lazy dog", 16)).toEqual([

@@ -1,6 +1,6 @@
 import { allSettings, type SettingValue } from "../../config.ts";
 import { colours, printJson, printTable, say } from "../output.ts";
-import { wrapText } from "../settings-help.ts";
+import { wrapHard } from "../settings-help.ts";
 import { readCheckedConfig, type ServeSettings } from "./data-folder.ts";
 
 /** `roost config`: every setting with its value (secrets masked), source and meaning. */
@@ -34,9 +34,9 @@ function printWrapped(settings: readonly SettingValue[], columns: number): void 
     [one.padEnd(name), two + " ".repeat(Math.max(0, value - Bun.stringWidth(two))), three].join(GAP).trimEnd();
   say(colours.bold(line("SETTING", "VALUE", "MEANING")));
   for (const setting of settings) {
-    const source = setting.source === "default" ? [] : wrapText(`(${setting.source})`, value);
-    const values = [...wrapText(setting.value.replaceAll(",", ", ") || "-", value), ...source];
-    const meant = wrapText(meaningOf(setting), meaning);
+    const source = setting.source === "default" ? [] : wrapHard(`(${setting.source})`, value);
+    const values = [...wrapHard(setting.value.replaceAll(",", ", ") || "-", value), ...source];
+    const meant = wrapHard(meaningOf(setting), meaning);
     if (setting.name.length > name) say(setting.name);
     for (let at = 0; at < Math.max(values.length, meant.length); at++) {
       say(line(at === 0 && setting.name.length <= name ? setting.name : "", values[at] ?? "", meant[at] ?? ""));

@@ -1,5 +1,5 @@
 import { messageOf } from "../failure.ts";
-import { colours, printJson, say } from "../output.ts";
+import { colours, printJson, sayBeside } from "../output.ts";
 import { checkBackups } from "./check-backups.ts";
 import { checkDatabase, checkDisk, checkKeys } from "./check-data.ts";
 import { checkAddedModels, checkAddress, checkClock, checkMail, checkModel, checkSandbox } from "./check-host.ts";
@@ -46,8 +46,11 @@ function unexpected(error: unknown): Finding {
     : fail(words.slice(0, at), words.slice(at + 2));
 }
 
+/** Where what was found starts. */
+const COLUMN = 19;
+
 function print(check: string, { ok, detail, mend }: Finding): void {
   const mark = ok ? colours.green("ok  ") : colours.red("FAIL");
-  say(mark, `  ${check.padEnd(11)}  ${detail}`);
-  if (mend !== null) say("                   ", colours.yellow(`→ ${mend}`));
+  sayBeside([mark, `  ${check.padEnd(11)}  `], COLUMN, detail);
+  if (mend !== null) sayBeside([" ".repeat(COLUMN)], COLUMN, `→ ${mend}`, colours.yellow);
 }

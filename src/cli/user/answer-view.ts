@@ -1,6 +1,6 @@
 import type { RunEvent } from "../../../clients/typescript/src/index.ts";
 import { backTo, colours, mayDraw, oneLine, printable, shortened, stream, terminalColumns } from "../output.ts";
-import { createWordWrap } from "./word-wrap.ts";
+import { createWordWrap } from "../word-wrap.ts";
 
 /** Shows an answer on the terminal as it streams. */
 export interface AnswerView {

@@ -72,7 +72,9 @@ async function readDays(client: Client, nowMs: number): Promise<Map<string, bigi
   const from = dayOf(nowMs - (DAYS - 1) * DAY_MS);
   let rows = 0;
   for await (const { day, cost } of client.all("/v1/billing/usage", { query: { from } })) {
-    costs.set(day, (costs.get(day) ?? 0n) + BigInt(cost.replace(".", "")));
+    const before = costs.get(day);
+    // A day that begins meanwhile is not in the chart.
+    if (before !== undefined) costs.set(day, before + BigInt(cost.replace(".", "")));
     if (++rows === MAX_ROWS) break;
   }
   return costs;

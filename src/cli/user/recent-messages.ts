@@ -1,7 +1,7 @@
 import { colours, oneLine, printable, say, terminalColumns } from "../output.ts";
+import { wrapText } from "../word-wrap.ts";
 import type { Client, Records } from "./client.ts";
 import { AGENT, type AgentRecord } from "./find.ts";
-import { wrapText } from "./word-wrap.ts";
 
 const MESSAGES = 6;
 /** How much of one message is shown, in terminal lines, and how many characters are wrapped to find them. */
