@@ -27,6 +27,7 @@ const TASKS = {
   release: (bun) => [[bun, "scripts/release.ts"]],
   client: (bun) => [[bun, "scripts/client.ts"]],
   docs: (bun) => [[bun, "scripts/settings-page.ts"]],
+  schema: (bun) => [[bun, "scripts/schema.ts"]],
   example: (bun) => [[bun, "examples/on-anvil.ts"]],
 };
 

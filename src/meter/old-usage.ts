@@ -1,6 +1,6 @@
-import { and, asc, eq, gt, lt, sql } from "drizzle-orm";
+import { and, asc, eq, gt, lt, lte, ne, sql } from "drizzle-orm";
 import { balances } from "../ledger/schema.ts";
-import { dayOf } from "../lib/calendar.ts";
+import { dayOf, monthOf } from "../lib/calendar.ts";
 import { prepared } from "../storage/prepared.ts";
 import type { Life } from "../storage/retention.ts";
 import type { Db } from "../storage/store.ts";
@@ -50,13 +50,24 @@ export function pruneUsage(db: Db): Life["slice"] {
         ),
       ),
   );
+  // An account that has run nothing since then still has its last month's sum, which the meter forms anew if asked.
+  const forgetMonth = prepared(db, () =>
+    db
+      .update(balances)
+      .set({ month: "", spent: 0n })
+      .where(
+        and(eq(balances.accountId, p("accountId")), ne(balances.month, ""), lte(balances.month, p("monthOfFirstKept"))),
+      ),
+  );
 
   return (before, after, most) => {
     const firstKept = dayOf(before);
+    const monthOfFirstKept = monthOf(before);
     let done = String(after ?? "");
     let left = most;
     const some = accounts.all({ after: done, limit: ACCOUNTS_AT_ONCE });
     for (const { accountId } of some) {
+      forgetMonth.run({ accountId, monthOfFirstKept });
       for (const { day, instanceId, cost } of oldest.all({ accountId, day: firstKept, limit: left })) {
         add.run({ instanceId, accountId, cost });
         remove.run({ accountId, day, instanceId });

@@ -134,7 +134,7 @@ export function createPayments(parts: PaymentParts): Payments {
   }
 
   async function judge(accountId: string, proof: Proof, look: Promise<Verdict>, limitMs: number): Promise<Payment> {
-    const verdict: Verdict = (await withTimeout(look, limitMs)) ?? { kind: "unavailable" };
+    const verdict: Verdict = (await withTimeout(look, limitMs)) ?? UNAVAILABLE;
     const answer = answerTo(accountId, verdict, proof.network);
     // Even after a credit: another transfer of the transaction may still have to wait.
     if (!isDecided(verdict)) claims.keep(accountId, proof, answer.kind === "refused" ? answer.reason : MORE_TO_COME);
@@ -145,7 +145,8 @@ export function createPayments(parts: PaymentParts): Payments {
 
   async function creditSettled({ accountId, network, txHash, payer, amount }: SettledTransfer): Promise<Payment> {
     const proof = { network, txHash: txHash.toLowerCase() };
-    if (!claims.keepSettled(proof, { accountId, payer, amount })) return answerTo(accountId, UNMATCHED, network);
+    // Not now: the transaction is still looked for on behalf of another payer or account.
+    if (!claims.keepSettled(proof, { accountId, payer, amount })) return answerTo(accountId, UNAVAILABLE, network);
     const endsAt = performance.now() + SETTLED_TIMEOUT_MS;
     for (;;) {
       const look = verifier.verifyUncached(proof, accountId);
@@ -183,5 +184,4 @@ export function createPayments(parts: PaymentParts): Payments {
 
 const MORE_TO_COME = "another transfer of the transaction is not deep enough yet";
 
-/** The answer for a transfer that another account has claimed. */
-const UNMATCHED: Verdict = { kind: "mined", outcomes: [{ kind: "unmatched" }] };
+const UNAVAILABLE: Verdict = { kind: "unavailable" };

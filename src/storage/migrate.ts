@@ -28,9 +28,13 @@ import heartbeats from "./migrations/0023-heartbeats.sql" with { type: "text" };
 import retention from "./migrations/0024-retention.sql" with { type: "text" };
 import delegations from "./migrations/0025-delegations.sql" with { type: "text" };
 import scheduleIds from "./migrations/0026-schedule-ids.sql" with { type: "text" };
+import schema from "./schema.sql" with { type: "text" };
 
-/** Oldest first; a migration that was released is never edited. Its position in the list is the schema's version. */
-const MIGRATIONS: readonly string[] = [
+/**
+ * Oldest first; a migration that was released is never edited. Its position in the list is the schema's version. After a
+ * change, `npm run schema` generates schema.sql again.
+ */
+export const MIGRATIONS: readonly string[] = [
   firstLight,
   money,
   authorizations,
@@ -67,7 +71,7 @@ export const schemaVersion = (sqlite: Database): number =>
 
 /**
  * Brings the schema to this binary's version in one transaction, after a copy into `<data>/backups/`, so that a failed
- * migration leaves the data as it was. Throws when the data is newer than the binary (docs/contract/operations.md,
+ * migration leaves the data as it was. An empty database gets the whole schema at once. Throws when the data is newer than the binary (docs/contract/operations.md,
  * Upgrades) or another program's.
  */
 export function migrate(sqlite: Database, dataDir: string, migrations: readonly string[] = MIGRATIONS): void {
@@ -85,7 +89,9 @@ export function migrate(sqlite: Database, dataDir: string, migrations: readonly 
   sqlite
     .transaction(() => {
       // Read again: another process may have migrated while this one waited.
-      for (const sql of migrations.slice(catchUp(sqlite, schemaVersion(sqlite)))) sqlite.run(sql);
+      const version = schemaVersion(sqlite);
+      if (version === 0 && migrations === MIGRATIONS) sqlite.run(schema);
+      else for (const sql of migrations.slice(catchUp(sqlite, version))) sqlite.run(sql);
       sqlite.run(`PRAGMA user_version = ${migrations.length}`);
     })
     .exclusive();

@@ -40,6 +40,7 @@ let cancelled: string[];
 /** Places that were given back unused. */
 let released: number;
 let broken: boolean;
+let isDeleted: boolean;
 let log: StoredEvent[];
 
 beforeEach(async () => {
@@ -64,7 +65,7 @@ beforeEach(async () => {
     `INSERT INTO agents (agent_id, instance_id, name, slug, display_name, created_at, updated_at)
      VALUES ('${AGENT}', '${INSTANCE}', 'Ada', 'ada', 'Ada', 0, 0)`,
   );
-  [hosted, cancelled, released, log, broken] = [[], [], 0, [], false];
+  [hosted, cancelled, released, log, broken, isDeleted] = [[], [], 0, [], false, false];
   runs = createRuns({
     store,
     clock: systemClock,
@@ -73,7 +74,7 @@ beforeEach(async () => {
     queries: messageQueries(store.db),
     taint: createTaint(store.db),
     steps: stepQueries(store.db),
-    accountOf: () => "acct_a",
+    accountOf: () => (isDeleted ? undefined : "acct_a"),
     host: {
       hasPlace: () => true,
       reserve: () => "taken",
@@ -196,6 +197,16 @@ test("cancelling a run that waits to be retried keeps the text that was shown, a
   expect(hosted.map(({ input }) => input.runId)).toEqual([runId, next.runId]);
   await retried();
   expect(hosted).toHaveLength(2);
+});
+
+test("whoever asks for the end of a run only after its instance was deleted is told that it was cancelled", async () => {
+  const asked = [queue(), queue()];
+  await tell();
+  isDeleted = true;
+  const ends = asked.map(({ runId }) => runs.whenEnded(runId));
+  expect(asked.map(({ runId }) => runs.get(AGENT, runId).status)).toEqual(["cancelled", "cancelled"]);
+  expect((await Promise.all(ends)).map(({ run }) => run.status)).toEqual(["cancelled", "cancelled"]);
+  expect(hosted).toHaveLength(1);
 });
 
 test("a cancellation that could not be written cancels nothing", async () => {

@@ -38,3 +38,20 @@ test("days of usage that are no longer kept leave the books balanced, and an ins
   expect(hasOwned(store.db, other?.accountId ?? "", first)).toBe(false);
   expect(store.sqlite.query("SELECT count(*) FROM usage_before").values()).toEqual([[3]]);
 });
+
+test("the books of an account that has run nothing since then stay balanced when its days are removed", async () => {
+  await using metered = openMetered();
+  const { store, clock } = metered;
+  const payer = metered.account(90_000_000n);
+  const instance = metered.run(payer);
+  clock.advance(3 * HOUR);
+  metered.stop(instance);
+  checkBooks(metered);
+
+  clock.advance(100 * DAY);
+  const prune = pruneUsage(store.db);
+  store.transaction(() => prune(clock.now() - 62 * DAY, null, 1_000));
+  expect(store.sqlite.query("SELECT * FROM usage_days").all()).toEqual([]);
+  checkBooks(metered);
+  expect(metered.meter.standingOf(payer.accountId).spentThisMonth).toBe(0n);
+});

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { createAuthorizations } from "../../src/payments/facilitator/authorizations.ts";
 import { DAY, handClock, MINUTE } from "../lib/hand-clock.ts";
-import { balanceOf, launch, recipientOf, signPayment, startSettling } from "./settling.ts";
+import { balanceOf, decode, launch, newNonce, recipientOf, signPayment, startSettling } from "./settling.ts";
 
 test("a signed payment that never reached the chain ends with its validity, and only then another one is requested", async () => {
   const clock = handClock();
@@ -30,6 +30,35 @@ test("a signed payment that never reached the chain ends with its validity, and 
   });
   expect((await launch(person, second)).status).toBe(201);
   expect(await balanceOf(person)).toBe("1.000000");
+});
+
+test("a signature that its payer used for another transfer meanwhile ends with its validity too", async () => {
+  const clock = handClock();
+  await using settling = await startSettling({ clock });
+  const person = await settling.someone();
+  const [payer, nonce] = [settling.payer("base"), newNonce()];
+  const header = await signPayment(payer, await recipientOf(person), { nonce });
+  const elsewhere = await signPayment(payer, "0x00000000000000000000000000000000000000A1", { nonce });
+  settling.facilitator.misbehave("/settle", async () => {
+    await settling.facilitator.send({
+      x402Version: 1,
+      paymentPayload: decode(elsewhere["X-PAYMENT"] ?? "") as never,
+      paymentRequirements: { network: "base", asset: settling.chains.base?.usdc } as never,
+    });
+    return new Response("gone", { status: 502 });
+  });
+  const presented = async () => (await launch(person, header)).body.error.message;
+  const open = () => createAuthorizations(settling.server.foundation.store).open(["base"], 10).length;
+
+  expect(await presented()).toContain("recipient is not the one");
+  clock.advance(14 * MINUTE);
+  expect(await presented()).toContain("recipient is not the one");
+  expect(open()).toBe(1);
+  clock.advance(2 * MINUTE);
+  await presented();
+  expect(open()).toBe(0);
+  expect(await presented()).toContain("never made");
+  expect(await balanceOf(person)).toBe("0.000000");
 });
 
 test("credited payments are forgotten after a month, long after they expired; open ones are found by an index", async () => {

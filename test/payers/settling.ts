@@ -91,7 +91,10 @@ export interface Changes {
   validBefore?: number;
   scheme?: string;
   asset?: string;
+  nonce?: string;
 }
+
+export const newNonce = (): string => `0x${Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("hex")}`;
 
 /** The header that a payer signs for a 402, as the protocol's clients do, or changed. */
 export async function signPayment(
@@ -102,8 +105,7 @@ export async function signPayment(
   const { version = 1, network = "base", to = recipient, value = "1000000", scheme = "exact" } = changes;
   const { chainId, asset } = NETWORKS[network];
   const now = Math.floor(Date.now() / 1000);
-  const nonce = `0x${Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("hex")}` as const;
-  const { validAfter = 0, validBefore = now + 300 } = changes;
+  const { validAfter = 0, validBefore = now + 300, nonce = newNonce() } = changes;
   const signature = await privateKeyToAccount(payer.privateKey).signTypedData({
     domain: { name: "USD Coin", version: "2", chainId, verifyingContract: asset },
     ...AUTHORIZATION,
@@ -113,7 +115,7 @@ export async function signPayment(
       value: BigInt(value),
       validAfter: BigInt(validAfter),
       validBefore: BigInt(validBefore),
-      nonce,
+      nonce: nonce as `0x${string}`,
     },
   });
   const authorization = {

@@ -76,6 +76,22 @@ test("if one transaction settles the signatures of two accounts, both are credit
   expect([await balanceOf(person), await balanceOf(other)]).toEqual(["1.000000", "1.000000"]);
 });
 
+test("while a transaction is looked for on behalf of one account, another's settlement in it is put off, not refused", async () => {
+  await using paying = await startPaying();
+  const [person, other] = [await paying.someone(), await paying.someone()];
+  const { creditSettled } = await paymentsOf(paying);
+  const transfer = { to: paying.recipient, amount: 1_000_000n };
+  const txHash = await paying.anvil.transferMany([transfer, transfer]);
+  const settled = { ...(await settledTransfer(paying, person.accountId)), txHash };
+  const first = creditSettled({ ...settled, payer: paying.anvil.accounts[1]?.address ?? "" });
+  expect(await creditSettled({ ...settled, accountId: other.accountId })).toMatchObject({
+    kind: "refused",
+    retryAfterSeconds: 5,
+  });
+  expect((await first).kind).toBe("refused");
+  expect((await creditSettled({ ...settled, accountId: other.accountId })).kind).toBe("credited");
+});
+
 test("for another account, the hash of a settlement is a hash without an invoice", async () => {
   await using paying = await startPaying();
   const [person, thief] = [await paying.someone(), await paying.someone()];

@@ -1,4 +1,4 @@
-import type { Chain } from "../../chain/chain.ts";
+import type { AuthorizationFinding, Chain } from "../../chain/chain.ts";
 import type { NetworkName } from "../../chain/networks.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
@@ -31,7 +31,7 @@ const RETRY_MS = 250;
 const RETRY_SECONDS = 15;
 /** Time after a signature's expiry in which its block may still become known; clocks may differ, too. */
 const LAPSE_AFTER_MS = 10 * 60 * 1000;
-/** Give up if no node could answer for this long after the signature's expiry. */
+/** Give up if the nodes could not say what became of it for this long after the signature's expiry. */
 const GIVE_UP_AFTER_MS = 24 * 60 * 60 * 1000;
 
 export function createArrivals({ clock, log, authorizations, chains, creditSettled }: ArrivalParts): Arrivals {
@@ -39,23 +39,37 @@ export function createArrivals({ clock, log, authorizations, chains, creditSettl
     const row = authorizations.find(id);
     const chain = chains.get(id.network);
     if (!row || !chain) throw new Error(`no authorization to look for on ${id.network}`);
-    const { payer, nonce, network } = id;
+    const { payer, nonce } = id;
     const finding = await chain.findAuthorization({ payer, nonce, after: BigInt(row.head) });
-    if (finding.kind === "used") return credit(id, row, finding.txHash);
-    if (finding.kind === "unavailable" && row.txHash !== null) return creditNamed(id, row, row.txHash);
-    const silentMs = clock.now() - row.validBefore;
-    if (silentMs > (finding.kind === "unused" ? LAPSE_AFTER_MS : GIVE_UP_AFTER_MS)) {
+    const payment = await paymentOf(id, row, finding);
+    if (payment.kind !== "refused") return payment;
+    // A signature that was used for something else pays for nothing either.
+    const isSure = finding.kind === "unused" || (finding.kind === "used" && payment.retryAfterSeconds === undefined);
+    if (clock.now() - row.validBefore > (isSure ? LAPSE_AFTER_MS : GIVE_UP_AFTER_MS)) {
       const { accountId } = row;
-      if (finding.kind === "unavailable")
-        log.error({ ...id, accountId, requestId }, "gave up looking for a signed payment: no node could answer");
+      if (!isSure)
+        log.error(
+          { ...id, accountId, requestId },
+          "gave up looking for a signed payment: the nodes do not say what became of it",
+        );
       authorizations.change(id, { status: "lapsed" });
     }
+    return payment;
+  }
+
+  async function paymentOf(
+    id: AuthorizationId,
+    row: AuthorizationRow,
+    finding: AuthorizationFinding,
+  ): Promise<Payment> {
+    if (finding.kind === "used") return credit(id, row, finding.txHash);
+    if (finding.kind === "unavailable" && row.txHash !== null) return creditNamed(id, row, row.txHash);
     return {
       kind: "refused",
       reason:
         row.status === "failed"
           ? "the facilitator could not settle the payment"
-          : `the payment is not in a block of ${network} yet; it is credited once it is: do not pay again meanwhile`,
+          : `the payment is not in a block of ${id.network} yet; it is credited once it is: do not pay again meanwhile`,
       retryAfterSeconds: RETRY_SECONDS,
     };
   }
