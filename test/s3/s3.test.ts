@@ -87,6 +87,7 @@ test("a backup that the server takes only in part fails, and gives back the part
   await using front = Bun.serve({
     port: 0,
     hostname: "127.0.0.1",
+    idleTimeout: 0,
     async fetch(request) {
       const url = new URL(request.url);
       const { method, headers } = request;
