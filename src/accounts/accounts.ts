@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, sql } from "drizzle-orm";
+import { asc, eq, gt, sql } from "drizzle-orm";
 import { AppError, notFound } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
@@ -21,8 +21,11 @@ export interface Accounts {
   findByEmail(email: string): Account | undefined;
   /** Throws `not_found`. */
   get(accountId: string): Account;
-  /** Creates an account with an opening credit. Call it in a transaction; throws `conflict` if the e-mail is taken. */
-  create(input: { email: string; name: string; credit: Micros; note: string }): Account;
+  /**
+   * Creates an account with an opening credit; without a name it has that of its mailbox. Call it in a transaction;
+   * throws `conflict` if the e-mail is taken.
+   */
+  create(input: { email: string; name: string | null; credit: Micros; note: string }): Account;
   update(accountId: string, change: Partial<Pick<Account, "name" | "monthlyLimit" | "modelLimits">>): Account;
   /** Every token issued before now stops working. */
   revokeTokens(accountId: string): void;
@@ -59,7 +62,8 @@ export function createAccounts({ store, clock, audit, openBalance }: AccountPart
       return store.transaction(() => {
         if (byEmail.get({ email })) throw new AppError("conflict", "email: an account with this e-mail exists");
         const accountId = newId("acct");
-        db.insert(accounts).values({ accountId, email, name, createdAt: clock.now() }).run();
+        const shownName = name ?? email.split("@")[0] ?? email;
+        db.insert(accounts).values({ accountId, email, name: shownName, createdAt: clock.now() }).run();
         openBalance(accountId, credit, note);
         audit.append({ actor: accountId, action: "account.create", subject: accountId, detail: { note } });
         return get(accountId);
@@ -92,7 +96,7 @@ export function createAccounts({ store, clock, audit, openBalance }: AccountPart
       db
         .select()
         .from(accounts)
-        .where(and(after === null ? undefined : gt(accounts.accountId, after)))
+        .where(after === null ? undefined : gt(accounts.accountId, after))
         .orderBy(asc(accounts.accountId))
         .limit(limit)
         .all(),

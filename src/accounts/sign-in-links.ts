@@ -20,7 +20,7 @@ export interface SignInLinks {
    * the caller's address key.
    */
   redeem(token: string, address: string): Account;
-  /** Removes at most `limit` links that were used or expired a day ago. Returns whether there may be more. */
+  /** Removes at most `limit` links that ended a day ago, used or not. Returns whether there may be more. */
   prune(limit: number): boolean;
 }
 
@@ -59,8 +59,8 @@ export function createSignInLinks(store: Store, clock: Clock, accounts: Accounts
             { headers: { "WWW-Authenticate": 'Bearer realm="roost"' } },
           );
         const { email, credit } = link;
-        const name = email.split("@")[0] ?? email;
-        const account = accounts.findByEmail(email) ?? accounts.create({ email, name, credit, note: "sign-in link" });
+        const opening = { email, name: null, credit, note: "sign-in link" };
+        const account = accounts.findByEmail(email) ?? accounts.create(opening);
         if (account.suspendedAt !== null) throw new AppError("forbidden", "this account is suspended");
         rememberAddress(db, account.accountId, address, now);
         audit.append({

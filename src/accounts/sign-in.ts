@@ -111,8 +111,7 @@ export function createSignIn({ store, clock, audit, accounts, invites, pepper, s
   function register(email: string, name: string | null, inviteId: string | null): Account {
     const invite = inviteId === null ? undefined : invites.consume(inviteId);
     if (!invite) throw inviteRequired();
-    const shownName = name ?? (email.split("@")[0] ?? email).slice(0, 100);
-    return accounts.create({ email, name: shownName, credit: invite.credit, note: `invite ${invite.inviteId}` });
+    return accounts.create({ email, name, credit: invite.credit, note: `invite ${invite.inviteId}` });
   }
 
   return {

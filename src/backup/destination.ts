@@ -1,6 +1,7 @@
 import { chmod, link, mkdir, open, readdir, rm, stat, unlink } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { S3Client } from "bun";
+import { withTimeout } from "../lib/concurrency.ts";
 import { syncFolder } from "../lib/private-file.ts";
 import { describeSystemError, hasCode } from "../lib/system-error.ts";
 
@@ -108,6 +109,8 @@ function folderDestination(folder: string): Destination {
 /** S3 takes at most 10,000 parts: with this size a file may have 156 GiB. */
 const PART_BYTES = 16 * 1024 * 1024;
 const MAX_LISTED = 100_000;
+/** How long a failed upload waits until its parts are given back. */
+const GIVE_BACK_MS = 10_000;
 
 function s3Destination(bucket: string, prefix: string): Destination {
   const client = new S3Client({ bucket });
@@ -140,18 +143,20 @@ function s3Destination(bucket: string, prefix: string): Destination {
     },
     async write(name, content) {
       if ((await this.find(name)) !== null) throw taken(pathOf(name));
-      const writer = client.file(keyOf(name)).writer({ partSize: PART_BYTES, queueSize: 2, retry: 3 });
-      let size = 0;
+      const file = client.file(keyOf(name));
       const upload = async () => {
-        for await (const chunk of content) {
-          writer.write(chunk);
-          size += chunk.length;
-          await writer.flush();
+        try {
+          return await file.write(new Response(content), { partSize: PART_BYTES, queueSize: 2, retry: 3 });
+        } catch (error) {
+          // Bun gives the parts back after it has thrown, and this process may end with the error: a later request waits.
+          await withTimeout(
+            file.exists().catch(() => false),
+            GIVE_BACK_MS,
+          );
+          throw error;
         }
-        await writer.end();
       };
-      await explained(`${pathOf(name)} cannot be written`, upload());
-      return size;
+      return explained(`${pathOf(name)} cannot be written`, upload());
     },
     async find(name) {
       const content = client.file(keyOf(name));

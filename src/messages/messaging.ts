@@ -62,6 +62,8 @@ export interface Messaging {
   abilitiesOf(agent: Agent): ModelAbilities;
 }
 
+const RETRY_MS = 5_000;
+
 /** Wires messages, runs and events together, and makes them react to changes of instances and agents. */
 export function createMessaging(parts: MessagingParts): Messaging {
   const { store, clock, log, instances, agents, host } = parts;
@@ -91,6 +93,7 @@ export function createMessaging(parts: MessagingParts): Messaging {
     prepare: (run, journal) => prepareRun(preparing, run, journal),
     prepareUnkept: (run, asked) => prepareUnkept(parts, run, asked),
     accountOf: (instanceId) => instances.find(instanceId)?.accountId,
+    retryLater: (retry) => void setTimeout(retry, RETRY_MS).unref(),
     senderOf: (agentId) => ({ id: agentId, name: agents.find(agentId)?.displayName ?? "agent" }),
   });
   const { removals, quotas } = parts;

@@ -27,7 +27,11 @@ export function mailRunways({ meter, store, clock, log, mail, emailOf, publicUrl
 
   function isNew(accountId: string, secondsLeft: number): boolean {
     const nowNs = clock.monotonicNs();
-    for (const [key, atNs] of mailedNs) if (nowNs - atNs >= REPEAT_AFTER_NS) mailedNs.delete(key);
+    // The oldest come first.
+    for (const [key, atNs] of mailedNs) {
+      if (nowNs - atNs < REPEAT_AFTER_NS) break;
+      mailedNs.delete(key);
+    }
     const key = `${accountId} ${warningLevelOf(secondsLeft)}`;
     if (mailedNs.has(key)) return false;
     mailedNs.set(key, nowNs);

@@ -71,7 +71,7 @@ export function billingRoutes(parts: BillingRouteParts): Route[] {
         minimumLaunchBalance: formatMoney(parts.minimumLaunchBalance),
         minimumTopUp: formatMoney(parts.minimumTopUp),
         runningInstances: meter.runningInstances(accountId),
-        estimatedEmptyAt: isoTimeOrNull(tellable(meter.emptyAt(accountId))),
+        estimatedEmptyAt: isoTimeOrNull(meter.emptyAt(accountId)),
         networks,
       }),
     }),
@@ -119,7 +119,3 @@ function reasonFor(payment: { kind: "known" } | Refusal | null): Pick<Wanted, "r
   if (payment.kind === "known") return { reason: "already credited: this payment was credited to this account before" };
   return payment;
 }
-
-const LAST_DATE_MS = Date.UTC(9999, 11, 31);
-/** A time that ISO 8601 can write with a four-digit year; null if it is later or there is none. */
-const tellable = (ms: number | null): number | null => (ms !== null && ms <= LAST_DATE_MS ? ms : null);

@@ -26,7 +26,7 @@ const withPage = (use: (page: Page) => Promise<void>) =>
       await use(page);
     },
   );
-const invite = () => server.foundation.invites.create({ uses: 1, credit: 0n, lifeMs: 60_000 }).code;
+const invite = () => server.foundation.invites.create({ uses: 1, credit: 0n, lifeMs: 3_600_000 }).code;
 const codeFor = (who: string) => server.foundation.outbox.list().find(({ to }) => to === who)?.code ?? "";
 const isFocused = (page: Page, id: string) => page.locator(id).evaluate((field) => field === document.activeElement);
 
@@ -124,7 +124,7 @@ browserTest("with mail, it is said to be on its way", async () => {
         await page.click("#newcomer summary");
         await page.fill(
           "#invite-code",
-          mailing.foundation.invites.create({ uses: 1, credit: 0n, lifeMs: 60_000 }).code,
+          mailing.foundation.invites.create({ uses: 1, credit: 0n, lifeMs: 3_600_000 }).code,
         );
         await page.click("#ask-code button");
         await page.getByText(`A code is on its way to ${email}`).waitFor();

@@ -24,9 +24,6 @@ const CAUSED = {
   originId: null,
 } as const;
 const INSTANCE = "inst_a";
-/** Longer than a busy machine takes for what a test does before it waits for the retry. */
-const RETRY_MS = 1_000;
-
 const UNTAINTED = { conversationId: "conv_a", tools: [], isTainted: false, mayAsk: true };
 
 let store: Store;
@@ -37,6 +34,8 @@ let runs: Runs;
 /** The runs passed to the host, newest last. */
 let hosted: HostedRun[];
 let cancelled: string[];
+/** Starts again what could not be written. */
+let retries: (() => void)[];
 /** Places that were given back unused. */
 let released: number;
 let broken: boolean;
@@ -65,7 +64,7 @@ beforeEach(async () => {
     `INSERT INTO agents (agent_id, instance_id, name, slug, display_name, created_at, updated_at)
      VALUES ('${AGENT}', '${INSTANCE}', 'Ada', 'ada', 'Ada', 0, 0)`,
   );
-  [hosted, cancelled, released, log, broken, isDeleted] = [[], [], 0, [], false, false];
+  [hosted, cancelled, retries, released, log, broken, isDeleted] = [[], [], [], 0, [], false, false];
   runs = createRuns({
     store,
     clock: systemClock,
@@ -96,7 +95,7 @@ beforeEach(async () => {
       return { ...UNTAINTED, agentId: AGENT, models: ["m"], compaction: null, input };
     },
     senderOf: () => ({ id: AGENT, name: "Ada" }),
-    retryMs: RETRY_MS,
+    retryLater: (retry) => void retries.push(retry),
     // However slow this machine is, no run waits for the next turn.
     startsMs: Number.POSITIVE_INFINITY,
   });
@@ -114,8 +113,9 @@ const queueFirst = (): Run =>
 const current = (): HostedRun => hosted.at(-1) ?? expect.unreachable();
 const tell = (...events: LoopEvent[]): Promise<void> => current().sink(events, "process", []);
 const done: LoopEvent = { type: "ended", outcome: { kind: "completed", finishReason: "stop" } };
-/** Timers of one length fire in the order they were set: when this resolves, all retries due have started. */
-const retried = (): Promise<void> => new Promise((resolve) => void setTimeout(resolve, RETRY_MS));
+const retryAll = (): void => {
+  for (const retry of retries.splice(0)) retry();
+};
 const kinds = (): string[] => log.map(({ type }) => type);
 
 /** Simulates a full disk: a write fails, alone (`ABORT`) or with its whole transaction (`ROLLBACK`). */
@@ -136,7 +136,7 @@ for (const how of ["ABORT", "ROLLBACK"] as const) {
     mend();
     const third = queue();
     expect(hosted).toHaveLength(1);
-    await retried();
+    retryAll();
     expect(current().input.runId).toBe(first.runId);
     await tell({ type: "delta", text: "Again" }, done);
     expect((await ended).reply?.message).toBe("Again");
@@ -174,7 +174,7 @@ test("a run that is retried later delays only its own conversation, and keeps on
   // In order of arrival: the fourth conversation's run comes before the first one's next.
   expect(order().slice(4)).toEqual([four.runId]);
   mend();
-  await retried();
+  retryAll();
   expect(order().slice(5)).toEqual([stalled.runId]);
   await hosted[2]?.sink([done], "process", []);
   expect(order().slice(6)).toEqual([next.runId]);
@@ -195,7 +195,7 @@ test("cancelling a run that waits to be retried keeps the text that was shown, a
   const next = queue();
   expect((await ended).reply).toMatchObject({ message: "Shown", finishReason: "cancelled" });
   expect(hosted.map(({ input }) => input.runId)).toEqual([runId, next.runId]);
-  await retried();
+  retryAll();
   expect(hosted).toHaveLength(2);
 });
 

@@ -215,9 +215,10 @@ describe("a server cannot break the host", () => {
   test("and a slow reader does not count as a silent server", async () => {
     const { url } = mock({ kind: "text", tokens: ["a", "b", "c"], delayMs: 1 });
     const got: ModelEvent[] = [];
-    for await (const batch of engine(url, { idleTimeoutMs: 300 }).stream(QUESTION, new AbortController().signal)) {
+    // Longer than a busy machine takes for an answer, and shorter than the reader takes for its beginning.
+    for await (const batch of engine(url, { idleTimeoutMs: 3_000 }).stream(QUESTION, new AbortController().signal)) {
+      if (got.length === 0) await new Promise((resolve) => setTimeout(resolve, 3_500));
       got.push(...batch);
-      await new Promise((resolve) => setTimeout(resolve, 450));
     }
     expect(textOf(got)).toBe("abc");
   });

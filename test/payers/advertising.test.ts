@@ -154,13 +154,14 @@ test("the facilitator is asked once an hour what it settles, or every ten second
 });
 
 test("a facilitator that hangs, before or during its answer, is abandoned at its deadline", async () => {
-  const left: string[] = [];
+  const [arrived, left] = [new Set<string>(), new Set<string>()];
   using server = Bun.serve({
     port: 0,
     hostname: "127.0.0.1",
     fetch(request) {
       const { pathname } = new URL(request.url);
-      request.signal.addEventListener("abort", () => left.push(pathname));
+      arrived.add(pathname);
+      request.signal.addEventListener("abort", () => left.add(pathname));
       if (pathname === "/verify") return new Promise<Response>(() => {});
       return new Response(new ReadableStream({ start: (stream) => stream.enqueue(Buffer.from('{"success":')) }));
     },
@@ -168,11 +169,12 @@ test("a facilitator that hangs, before or during its answer, is abandoned at its
   const url = `http://127.0.0.1:${server.port}`;
   const facilitator = createFacilitator({ url, verifyMs: 50, settleMs: 50 });
   const request = { x402Version: 1, paymentPayload: {}, paymentRequirements: {} } as const;
-  expect(await facilitator.verify(request)).toEqual({ kind: "silent" });
-  expect(await facilitator.settle(request)).toEqual({ kind: "silent" });
-  for (const path of ["/verify", "/settle"]) {
-    const endsAt = performance.now() + 60_000;
-    while (!left.includes(path) && performance.now() < endsAt) await Bun.sleep(5);
+  const asks = { "/verify": () => facilitator.verify(request), "/settle": () => facilitator.settle(request) };
+  for (const [path, ask] of Object.entries(asks)) {
+    // On a busy machine a call may be over before its request has arrived.
+    do expect(await ask()).toEqual({ kind: "silent" });
+    while (!arrived.has(path));
+    while (!left.has(path)) await Bun.sleep(5);
   }
-  expect(left).toEqual(["/verify", "/settle"]);
+  expect([...left]).toEqual(["/verify", "/settle"]);
 });

@@ -15,7 +15,7 @@ let buckets = 0;
 let server: { run(): Promise<{ port: number }>; close(): Promise<void>; configureBuckets(): Promise<void> };
 let port = 0;
 /** One for each test: they do not see each other's files. */
-const BUCKETS = ["backups-1", "backups-2", "backups-3", "backups-4", "backups-5"];
+const BUCKETS = ["backups-1", "backups-2", "backups-3", "backups-4", "backups-5", "backups-6"];
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "roost-s3-"));
@@ -60,19 +60,63 @@ test("a backup in a bucket is made, listed, verified and restored", async () => 
   expect(await runBinary(["account", "list", "--data", restored])).toMatchObject({ code: 0 });
 });
 
-test("a file of several parts arrives whole", async () => {
-  const large = join(folder, "large");
+/** A data folder whose backup has several parts. */
+async function largeFolder(name: string): Promise<{ dataDir: string; noise: Uint8Array }> {
+  const large = join(folder, name);
   openFoundation({ dataDir: large }).store.close();
   const noise = new Uint8Array(40 * 1024 * 1024);
   for (let at = 0; at < noise.length; at += 65_536) crypto.getRandomValues(noise.subarray(at, at + 65_536));
-  const agent = join(large, "instances/inst_a/agents/a");
-  await Bun.write(join(agent, "noise.bin"), noise);
+  await Bun.write(join(large, "instances/inst_a/agents/a/noise.bin"), noise);
+  return { dataDir: large, noise };
+}
+
+test("a file of several parts arrives whole", async () => {
+  const { dataDir: large, noise } = await largeFolder("large");
   const file = `s3://${bucket}/large.tar.zst`;
   expect(await backup(["create", file, "--data", large])).toMatchObject({ code: 0 });
   const restored = join(folder, "large-restored");
   expect(await backup(["restore", file, "--data", restored])).toMatchObject({ code: 0 });
   const back = readFileSync(join(restored, "instances/inst_a/agents/a/noise.bin"));
   expect(Bun.hash(back)).toBe(Bun.hash(noise));
+});
+
+test("a backup that the server takes only in part fails, and gives back the parts that it took", async () => {
+  const { dataDir: large } = await largeFolder("refused");
+  const begun: string[] = [];
+  const givenBack: string[] = [];
+  await using front = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    idleTimeout: 0,
+    async fetch(request) {
+      const url = new URL(request.url);
+      const { method, headers } = request;
+      // The server behind knows no request that gives parts back.
+      if (method === "DELETE") {
+        givenBack.push(url.searchParams.get("uploadId") ?? "");
+        return new Response(null, { status: 204 });
+      }
+      const body = await request.arrayBuffer();
+      if (url.searchParams.get("partNumber") === "2") {
+        return new Response("<Error><Code>SlowDown</Code></Error>", { status: 503 });
+      }
+      url.port = String(port);
+      const answer = await fetch(url, { method, headers, ...(["GET", "HEAD"].includes(method) ? {} : { body }) });
+      const [, upload] = /<UploadId>(.+)<\/UploadId>/.exec(await answer.clone().text()) ?? [];
+      if (upload !== undefined) begun.push(upload);
+      return answer;
+    },
+  });
+  const file = `s3://${bucket}/mine.tar.zst`;
+  const { code, errors } = await backup(["create", file, "--data", large], {
+    ...keys(),
+    AWS_ENDPOINT: front.url.origin,
+  });
+  expect(code).toBe(1);
+  expect(errors).toContain("SlowDown");
+  expect(begun).toHaveLength(1);
+  expect(givenBack).toEqual(begun);
+  expect((await backup(["verify", file, "--data", large])).errors).toContain("there is no backup");
 });
 
 test("a file that is there already is left as it is", async () => {

@@ -27,8 +27,8 @@ export interface RunParts extends EndingParts, UnkeptRunParts {
   prepare(run: Run, journal: JournalStep[]): PreparedRun | null;
   /** The account whose places an instance's runs take; undefined for a deleted instance. */
   accountOf(instanceId: string): string | undefined;
-  /** How long after a failed commit (a full disk) a run is started again. */
-  retryMs?: number;
+  /** Calls back when a run whose commit failed (a full disk) may be started again. */
+  retryLater(retry: () => void): void;
   startsMs?: number;
 }
 
@@ -64,7 +64,7 @@ export interface Runs {
 }
 
 export function createRuns(parts: RunParts): Runs {
-  const { store, clock, log, events, queries, taint, host, callLog, prepare, accountOf, retryMs = 5_000 } = parts;
+  const { store, clock, log, events, queries, taint, host, callLog, prepare, accountOf } = parts;
   const active = createActiveRuns();
   /** Callers that wait for the end of a run. */
   const awaited = new Map<string, ((ended: EndedRun) => void)[]>();
@@ -183,10 +183,10 @@ export function createRuns(parts: RunParts): Runs {
     current.state = "stalled";
     host.cancel(instanceId, runId);
     // It keeps its place until then, so that the next run does not overtake it.
-    setTimeout(() => {
+    parts.retryLater(() => {
       if (host.closed() || !active.remove(current)) return;
       queue.addUnfinished(agentId, instanceId);
-    }, retryMs).unref();
+    });
   }
 
   function apply(current: ActiveRun, batch: LoopEvent[], waits: readonly WaitingCall[]): void {
