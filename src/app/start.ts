@@ -277,6 +277,7 @@ async function startOn(
       await paymentGateway.stop();
       await meterTimer.stop();
       host.close();
+      features.mcp.connections.closeAll();
       features.web.close();
       await sandbox.close();
       await engines.close();

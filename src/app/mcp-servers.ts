@@ -1,0 +1,47 @@
+import type { ApprovalRules } from "../approvals/rules.ts";
+import type { Instances } from "../instances/instances.ts";
+import type { Log } from "../lib/log.ts";
+import { type Connections, createConnections } from "../mcp/connections.ts";
+import { type Changed, createServers, failedLook, type Servers } from "../mcp/servers.ts";
+import { createMcpTools } from "../mcp/tools.ts";
+import type { MoreTools } from "../tools/toolboxes.ts";
+import type { Foundation } from "./foundation.ts";
+import type { Web } from "./web.ts";
+
+export interface McpParts extends Pick<Foundation, "store" | "clock" | "audit"> {
+  log: Log;
+  web: Pick<Web, "egress" | "broker">;
+  instances: Pick<Instances, "find">;
+  rules: Pick<ApprovalRules, "forget">;
+  tellAgents(instanceId: string, event: "mcp.changed", changed: Changed): void;
+}
+
+/** The MCP servers of instances: what is known of them, their clients, and their tools. */
+export interface Mcp {
+  servers: Servers;
+  connections: Connections;
+  tools: MoreTools;
+}
+
+export function createMcp({ store, clock, audit, log, web, instances, rules, tellAgents }: McpParts): Mcp {
+  const { redact } = web.broker;
+  const servers: Servers = createServers({
+    ...{ store, clock, audit, redact },
+    tellAgents: (instanceId, changed) => tellAgents(instanceId, "mcp.changed", changed),
+    connections: () => connections,
+    forgetApprovals: rules.forget,
+  });
+  const connections = createConnections({
+    ...{ clock, egress: web.egress, broker: web.broker },
+    accountOf: (instanceId) => instances.find(instanceId)?.accountId ?? instanceId,
+    authorizationOf: () => null,
+    onListed: async (server, seen) => void (await store.commitSoon(() => servers.note(server, { seen }), "process")),
+    async onFailure(server, thrown) {
+      const { instanceId, serverId } = server;
+      log.info({ instanceId, serverId, err: thrown }, "an MCP server could not be listed again");
+      const look = await failedLook(server, thrown, redact);
+      await store.commitSoon(() => servers.note(server, look), "process").catch(() => {});
+    },
+  });
+  return { servers, connections, tools: createMcpTools({ servers, connections, redact }) };
+}

@@ -1,0 +1,35 @@
+import { ProtocolError, SdkError, SdkErrorCode, SdkHttpError, UnauthorizedError } from "@modelcontextprotocol/client";
+import { EgressError, type EgressFault } from "../egress/refusal.ts";
+import { ServerError, said } from "./server-error.ts";
+
+/** Faults before anything has reached the server. */
+const NOT_SENT: ReadonlySet<EgressFault> = new Set(["url", "policy", "address", "dns", "connect", "tls", "busy"]);
+
+/** Reads what the client, or the way to the server, has thrown. */
+export function failureOf(thrown: unknown): ServerError {
+  const failed = (fault: ServerError["fault"], message: string) => new ServerError(fault, message, { cause: thrown });
+  const egress = causeOf(thrown, EgressError);
+  if (egress !== undefined) {
+    if (egress.fault === "secret") return failed("authorization", egress.message);
+    return failed(NOT_SENT.has(egress.fault) ? "unreachable" : "unknown", egress.message);
+  }
+  if (thrown instanceof UnauthorizedError) return failed("authorization", "it has to be authorized");
+  const http = causeOf(thrown, SdkHttpError);
+  if (http !== undefined) {
+    const { status } = http;
+    if (status === 401) return failed("authorization", "it answered 401: it has to be authorized");
+    const message = `it answered ${status}: ${said(http.data.text) || "no text"}`;
+    return failed(status === 404 ? "session" : status >= 500 ? "unknown" : "refused", message);
+  }
+  if (thrown instanceof ProtocolError) return failed("refused", said(thrown.message));
+  if (thrown instanceof SdkError && thrown.code === SdkErrorCode.RequestTimeout) {
+    return failed("unknown", "it did not answer in time");
+  }
+  return failed("unknown", said(thrown instanceof Error ? thrown.message : String(thrown)));
+}
+
+/** The error itself, or what has caused it. */
+function causeOf<E extends Error>(thrown: unknown, kind: new (...args: never[]) => E): E | undefined {
+  for (let error = thrown; error instanceof Error; error = error.cause) if (error instanceof kind) return error;
+  return undefined;
+}
