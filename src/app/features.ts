@@ -143,7 +143,9 @@ export async function createFeatures(
     removals,
     createFolder: workspaces.createInstanceFolder,
   });
-  const secrets = createSecrets({ store, clock, audit, masterKey: openMasterKey(dataDir) });
+  const masterKey = openMasterKey(dataDir);
+  const alsoHidden = (instanceId: string): ReadonlyMap<string, string> => mcp.credentials.values(instanceId);
+  const secrets = createSecrets({ store, clock, audit, masterKey, alsoHidden });
   const locked = secrets.countLocked();
   if (locked > 0) {
     log.warn({ locked }, "secrets were stored under another master key and cannot be read; set them again");
@@ -181,7 +183,7 @@ export async function createFeatures(
   });
   const together = delegation.port;
   const tellAgents: McpParts["tellAgents"] = (...change) => conversations.aftermath.add(...change);
-  const mcp = createMcp({ store, clock, audit, log, web, instances, rules, tellAgents });
+  const mcp = createMcp({ store, clock, audit, log, web, instances, rules, masterKey, publicUrl, tellAgents });
   const notes = createNotes(store.db, clock);
   const searchMemory: Memory["search"] = (...search) => memory.memory.search(...search);
   const rooms = {

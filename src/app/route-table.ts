@@ -10,6 +10,7 @@ import type { Route } from "../http/route.ts";
 import { instanceRoutes } from "../instances/routes.ts";
 import { ledgerRoutes } from "../ledger/routes.ts";
 import { signInMail } from "../mail/sign-in-mail.ts";
+import { authorizationRoutes } from "../mcp/authorization/routes.ts";
 import { mcpServerRoutes } from "../mcp/routes.ts";
 import { mcpRoutes } from "../mcp-server/routes.ts";
 import { memoryRoutes } from "../memory/routes.ts";
@@ -119,6 +120,7 @@ export function createRoutes(parts: RouteTableParts): Route[] {
     ...hostRoutes({ model: config.model, offer, isFromHere }),
     ...skillRoutes(catalog, skills, instances),
     ...secretRoutes(secrets, instances),
+    ...authorizationRoutes({ instances, ...features.mcp, keepOpen }),
     ...mcpServerRoutes({ instances, servers: features.mcp.servers, policy: features.web.egress.policy }),
   ];
   const { runs } = conversations;

@@ -1,9 +1,4 @@
-import {
-  Client,
-  type FetchLike,
-  type OAuthClientProvider,
-  StreamableHTTPClientTransport,
-} from "@modelcontextprotocol/client";
+import { Client, type FetchLike, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { CfWorkerJsonSchemaValidator } from "@modelcontextprotocol/client/validators/cf-worker";
 import { OUTGOING } from "../limits/outgoing.ts";
 import { textOfAnswer } from "./answer.ts";
@@ -44,15 +39,13 @@ export interface ToolAnswer {
 export interface ClientParts {
   url: URL;
   fetch: FetchLike;
-  /** Signs in where the server asks for it; null where nobody has authorized this instance there. */
-  authProvider: OAuthClientProvider | null;
   /** The server says that its tools have changed. */
   onChanged(): void;
 }
 
 /** Connects by Streamable HTTP, in the newest revision that the server has. Throws `ServerError`. */
 export async function openClient(parts: ClientParts, signal: AbortSignal): Promise<McpClient> {
-  const { url, fetch, authProvider, onChanged } = parts;
+  const { url, fetch, onChanged } = parts;
   const client = new Client(
     { name: "roost", title: "Roost", version: "1" },
     {
@@ -68,7 +61,6 @@ export async function openClient(parts: ClientParts, signal: AbortSignal): Promi
   let reopened = 0;
   const transport = new BoundedTransport(url, {
     fetch,
-    ...(authProvider && { authProvider }),
     reconnectionScheduler(reconnect, delayMs) {
       if (++reopened > MAX_REOPENED) return;
       const timer = setTimeout(reconnect, Math.max(delayMs, REOPEN_MS));

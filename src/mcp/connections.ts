@@ -1,5 +1,4 @@
-import type { OAuthClientProvider } from "@modelcontextprotocol/client";
-import { asFetch } from "../egress/as-fetch.ts";
+import { asFetch, type GuardedFetch } from "../egress/as-fetch.ts";
 import type { Egress } from "../egress/egress.ts";
 import { targetOf } from "../egress/target.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -23,8 +22,8 @@ export interface ConnectionParts {
   egress: Pick<Egress, "open">;
   broker: Pick<SecretBroker, "fillFor"> & { redact(instanceId: string, text: string): Promise<string> };
   accountOf(instanceId: string): string;
-  /** Signs in at a server that asks for it; null where nobody has authorized the instance there. */
-  authorizationOf(server: ServerAddress): OAuthClientProvider | null;
+  /** Adds the token of a server at which somebody has authorized the instance. */
+  authorized(fetch: GuardedFetch, server: ServerAddress & { accountId: string }): GuardedFetch;
   /** Told whenever a server was seen. */
   onListed(server: ServerAddress, seen: Seen): Promise<void>;
   /** Told of what nobody waits for. */
@@ -68,7 +67,7 @@ interface Opened {
 }
 
 export function createConnections(parts: ConnectionParts): Connections {
-  const { clock, egress, broker, accountOf, authorizationOf, onListed, onFailure, idleMs = IDLE_MS } = parts;
+  const { clock, egress, broker, accountOf, authorized, onListed, onFailure, idleMs = IDLE_MS } = parts;
   const connections = new Map<string, Connection>();
   const slots = createSlots(MAX_CLIENTS);
   const places = createFairPlaces(PLACES);
@@ -94,7 +93,7 @@ export function createConnections(parts: ConnectionParts): Connections {
     const signal = AbortSignal.any([end.signal, AbortSignal.timeout(DEADLINE_MS)]);
     const names = Object.keys(server.headers);
     const fetch = createServerFetch({
-      guarded: asFetch(egress, { accountId, instanceId: server.instanceId }),
+      guarded: authorized(asFetch(egress, { accountId, instanceId: server.instanceId }), { ...server, accountId }),
       url,
       async headers() {
         const texts = Object.values(server.headers).map((text): ["header", string] => ["header", text]);
@@ -102,9 +101,8 @@ export function createConnections(parts: ConnectionParts): Connections {
         return Object.fromEntries(names.map((name, at) => [name, values[at] ?? ""]));
       },
     });
-    const authProvider = authorizationOf(server);
     const onChanged = () => noteChange(connection);
-    const client = await openClient({ url, fetch, authProvider, onChanged }, signal);
+    const client = await openClient({ url, fetch, onChanged }, signal);
     try {
       return { client, seen: await list(connection, client, signal) };
     } catch (error) {

@@ -1,4 +1,4 @@
-import { ProtocolError, SdkError, SdkErrorCode, SdkHttpError, UnauthorizedError } from "@modelcontextprotocol/client";
+import { ProtocolError, SdkError, SdkErrorCode, SdkHttpError } from "@modelcontextprotocol/client";
 import { EgressError, type EgressFault } from "../egress/refusal.ts";
 import { ServerError, said } from "./server-error.ts";
 
@@ -8,16 +8,21 @@ const NOT_SENT: ReadonlySet<EgressFault> = new Set(["url", "policy", "address", 
 /** Reads what the client, or the way to the server, has thrown. */
 export function failureOf(thrown: unknown): ServerError {
   const failed = (fault: ServerError["fault"], message: string) => new ServerError(fault, message, { cause: thrown });
+  const known = causeOf(thrown, ServerError);
+  if (known !== undefined) return known;
   const egress = causeOf(thrown, EgressError);
   if (egress !== undefined) {
     if (egress.fault === "secret") return failed("authorization", egress.message);
     return failed(NOT_SENT.has(egress.fault) ? "unreachable" : "unknown", egress.message);
   }
-  if (thrown instanceof UnauthorizedError) return failed("authorization", "it has to be authorized");
   const http = causeOf(thrown, SdkHttpError);
   if (http !== undefined) {
     const { status } = http;
-    if (status === 401) return failed("authorization", "it answered 401: it has to be authorized");
+    if (status === 401)
+      return failed(
+        "authorization",
+        "it answered 401: authorize it (roost mcp authorize INSTANCE NAME), or give it a token in a header",
+      );
     const message = `it answered ${status}: ${said(http.data.text) || "no text"}`;
     return failed(status === 404 ? "session" : status >= 500 ? "unknown" : "refused", message);
   }

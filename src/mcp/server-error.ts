@@ -5,6 +5,9 @@
  */
 export type ServerFault = "authorization" | "refused" | "session" | "unknown" | "unreachable";
 
+/** What a server's owner does next. */
+export const AUTHORIZE_AGAIN = "authorize it again (roost mcp authorize INSTANCE NAME)";
+
 /** Why a server could not be asked, or what it made of it. The message may repeat what the server said. */
 export class ServerError extends Error {
   readonly fault: ServerFault;

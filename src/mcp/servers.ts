@@ -8,7 +8,7 @@ import type { Connections, Seen } from "./connections.ts";
 import { approve, approvedAsTheyStand, seeTools, stateOf, type ToolState } from "./pinning.ts";
 import { mcpQueries } from "./queries.ts";
 import type { McpServer, SeenTool, ServerAddress, ServerStatus } from "./schema.ts";
-import { ServerError, said } from "./server-error.ts";
+import { AUTHORIZE_AGAIN, ServerError, said } from "./server-error.ts";
 
 /** Servers of one instance (docs/contract/api.md, MCP servers). */
 export const MAX_SERVERS = 16;
@@ -24,6 +24,8 @@ export interface ServerParts {
   tellAgents(instanceId: string, changed: Changed): void;
   /** Forgets what was approved for the tools whose names begin so, in the open transaction. */
   forgetApprovals(instanceId: string, prefix: string): void;
+  /** Forgets what authorizes the host there, in the open transaction. */
+  forgetCredentials(server: ServerAddress & { accountId: string }): void;
 }
 
 /** What waits for the owner, as agents' events tell it. */
@@ -51,6 +53,8 @@ export interface Servers {
   page(instanceId: string, after: string | null, limit: number): McpServer[];
   /** Changes with every change of the instance's servers; null where it has none. */
   versionOf(instanceId: string): string | null;
+  /** An authorization of it has come to its end, with this reason if not well; it was noted either way. */
+  authorizationEnded(serverId: string, failure: string | null): void;
   /** What was seen of its tools waits for the owner where it is not what was approved. */
   note(server: ServerAddress, look: Look): McpServer | undefined;
   /** Accepts the definitions of these tools, or of all, as they are now. Throws `not_found` for an unknown one. */
@@ -61,7 +65,7 @@ export interface Servers {
 }
 
 export function createServers(parts: ServerParts): Servers {
-  const { store, clock, audit, connections, redact, tellAgents, forgetApprovals } = parts;
+  const { store, clock, audit, connections, redact, tellAgents, forgetApprovals, forgetCredentials } = parts;
   const queries = mcpQueries(store.db);
 
   function requireRoom(instanceId: string, name: string): void {
@@ -120,13 +124,23 @@ export function createServers(parts: ServerParts): Servers {
     },
     page: queries.page,
     versionOf: store.oncePerSnapshot(queries.version),
+    authorizationEnded(serverId, failure) {
+      store.transaction(() => {
+        const server = queries.find(serverId);
+        if (!server) return;
+        const works = server.status === "ready" || server.status === "changed";
+        const statusReason = `${failure}: ${AUTHORIZE_AGAIN}`;
+        const change = failure === null || works ? {} : { status: "needs_authorization" as const, statusReason };
+        // Whoever waits for the end sees that it has come.
+        queries.update(serverId, { ...change, updatedAt: clock.now() });
+      });
+    },
     note(address, look) {
       return store.transaction(() => {
         const server = queries.find(address.serverId);
         // It was removed or changed while it was asked.
         if (!server || server.url !== address.url) return server;
-        // A server that could not be asked when it was added was never looked at by its owner.
-        const tools = "seen" in look ? seeTools(server.tools, look.seen.tools) : server.tools;
+        const tools = "seen" in look ? toolsOf(server, look.seen) : server.tools;
         return write(server, { tools, ...changeOf(look, tools) });
       });
     },
@@ -145,7 +159,10 @@ export function createServers(parts: ServerParts): Servers {
     update(accountId, server, { url, headers }, look) {
       return store.transaction(() => {
         const isElsewhere = url !== server.url;
-        if (isElsewhere) forgetApprovals(server.instanceId, `${server.name}__`);
+        if (isElsewhere) {
+          forgetApprovals(server.instanceId, `${server.name}__`);
+          forgetCredentials({ ...server, accountId });
+        }
         const known = isElsewhere ? [] : server.tools;
         const tools = "seen" in look ? seeTools(known, look.seen.tools) : known;
         const next = write(server, { url, headers, tools, ...changeOf(look, tools) });
@@ -155,6 +172,7 @@ export function createServers(parts: ServerParts): Servers {
     },
     remove(accountId, server) {
       store.transaction(() => {
+        forgetCredentials({ ...server, accountId });
         queries.remove(server.serverId);
         forgetApprovals(server.instanceId, `${server.name}__`);
         audited(accountId, "mcp.delete", server);
@@ -163,6 +181,15 @@ export function createServers(parts: ServerParts): Servers {
     },
   };
 }
+
+/**
+ * A server that could not be asked when it was added was never looked at by its owner. One that had to be authorized first
+ * has its tools approved as they stand, as if it had been added only then.
+ */
+const toolsOf = ({ tools, status, protocolVersion }: McpServer, seen: Seen): SeenTool[] =>
+  status === "needs_authorization" && protocolVersion === null
+    ? approvedAsTheyStand(seen.tools)
+    : seeTools(tools, seen.tools);
 
 /** What was seen, as columns. */
 function changeOf(

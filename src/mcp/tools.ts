@@ -59,7 +59,8 @@ export function createMcpTools(parts: McpToolParts): MoreTools {
     } catch (thrown) {
       if (!(thrown instanceof ServerError)) throw thrown;
       if (thrown.fault !== "refused") connections.close(serverId);
-      if (!isSent) servers.note(server, await failedLook(server, thrown, redact));
+      // Its tools were listed before somebody withdrew the authorization.
+      if (!isSent || thrown.fault === "authorization") servers.note(server, await failedLook(server, thrown, redact));
       throw new Error(wordsOf(server.name, thrown, isSent), { cause: thrown });
     }
   }

@@ -29,6 +29,7 @@ import retention from "./migrations/0024-retention.sql" with { type: "text" };
 import delegations from "./migrations/0025-delegations.sql" with { type: "text" };
 import scheduleIds from "./migrations/0026-schedule-ids.sql" with { type: "text" };
 import mcpServers from "./migrations/0027-mcp-servers.sql" with { type: "text" };
+import mcpAuthorizations from "./migrations/0028-mcp-authorizations.sql" with { type: "text" };
 
 /** Oldest first; a migration that was released is never edited. Its position in the list is the schema's version. */
 const MIGRATIONS: readonly string[] = [
@@ -59,6 +60,7 @@ const MIGRATIONS: readonly string[] = [
   delegations,
   scheduleIds,
   mcpServers,
+  mcpAuthorizations,
 ];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;

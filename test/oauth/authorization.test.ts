@@ -414,7 +414,13 @@ describe("credentials", () => {
     const refusals = await Promise.allSettled(tries);
     expect(new Set(refusals.map(({ status }) => status))).toEqual(new Set(["rejected"]));
     expect(pair.forms).toHaveLength(2);
-    expect(await room.credentials.current(owned)).toBeNull();
+    // Whoever asks later hears the same, and nobody is asked again until a person has authorized it anew.
+    await expect(room.credentials.current(owned)).rejects.toThrow("refused to renew the access");
+    expect(pair.forms).toHaveLength(2);
+    expect(room.credentials.values(owned.instanceId).size).toBe(0);
+    pair.lies = {};
+    await authorize(room, owned);
+    expect(await room.credentials.current(owned)).toBe("access-1");
   });
 
   test("of a new authorization are not replaced by an older renewal", async () => {

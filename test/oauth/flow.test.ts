@@ -54,7 +54,8 @@ async function begin(consents = true): Promise<string> {
 
 async function authorize(): Promise<void> {
   const page = await fetch(await begin());
-  expect([page.status, (await look()).status]).toEqual([200, "ready"]);
+  const { status, statusReason } = await look();
+  expect([page.status, status, statusReason]).toEqual([200, "ready", null]);
 }
 
 test("who consents in the browser has the server's tools approved as they stand", async () => {
@@ -80,7 +81,7 @@ test("who cancels in the browser gives nothing, and the owner is told what to do
   const { status, statusReason } = await look();
   expect({ status, statusReason }).toEqual({
     status: "needs_authorization",
-    statusReason: "the authorization was denied: authorize it again",
+    statusReason: "the authorization was denied: authorize it again (roost mcp authorize INSTANCE NAME)",
   });
 });
 
@@ -129,13 +130,12 @@ test("a server without an authorization server says why it cannot be authorized"
   ]);
 });
 
-test("a token that has ended is renewed before it is used, once for all that ask", async () => {
+test("a token that has ended is renewed before it is used", async () => {
   provider.lifeSeconds = 10;
   await authorize();
   const { granted, refused } = provider.refreshed;
   provider.lifeSeconds = 3_600;
-  const looks = await Promise.all([1, 2, 3, 4].map(() => person.ask("POST", `${one}/refresh`)));
-  expect(looks.map(({ body }) => body.status)).toEqual(Array.from(looks, () => "ready"));
+  expect((await person.ask("POST", `${one}/refresh`)).body.status).toBe("ready");
   expect(provider.refreshed).toEqual({ granted: granted + 1, refused });
 });
 
@@ -160,7 +160,8 @@ test("a renewal that is refused ends the authorization, and the owner is told wh
   provider.refuses = false;
   expect({ status: body.status, statusReason: body.statusReason }).toEqual({
     status: "needs_authorization",
-    statusReason: "its authorization server refused to renew the access: authorize it again",
+    statusReason:
+      "its authorization server refused to renew the access: authorize it again (roost mcp authorize INSTANCE NAME)",
   });
   await authorize();
 });
@@ -190,12 +191,11 @@ test("an authorization survives a restart of the host, also between beginning an
   expect((await person.ask("POST", `${one}/refresh`)).body.status).toBe("ready");
 });
 
-test("a token in a server's words is found", async () => {
+test("a token that the server repeats is taken out", async () => {
   await authorize();
   const [, token = ""] = /Bearer (.+)/.exec(service.requests.at(-1)?.get("authorization") ?? "") ?? [];
-  await service.offer({ name: "search", description: `Shows ${token}.` }, { name: "find" });
-  const { body } = await person.ask("POST", `${one}/refresh`);
-  expect(JSON.stringify(body)).not.toContain(token);
-  expect(body.tools.map(({ name }: { name: string }) => name)).toContain("find");
-  await service.offer({ name: "search", run: () => text("found") });
+  service.intercept = (_, request) => new Response(`no: ${request.headers.get("authorization")}`, { status: 403 });
+  const { statusReason } = (await person.ask("POST", `${one}/refresh`)).body;
+  expect(statusReason).toStartWith("it answered 403: no: Bearer [secret token of mcp_");
+  expect(statusReason).not.toContain(token);
 });

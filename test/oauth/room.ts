@@ -52,7 +52,7 @@ export function openRoom(hosts: readonly string[]): Room {
       const row = rowOf(serverId);
       return row ? { ...row, serverId, instanceId, accountId: caller.accountId } : undefined;
     },
-    onFailed: (_, reason) => void failures.push(reason),
+    onEnded: (_, failure) => void (failure !== null && failures.push(failure)),
   });
   let servers = 0;
   return {

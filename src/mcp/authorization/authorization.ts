@@ -57,8 +57,8 @@ export interface AuthorizationParts {
   publicUrl(): string;
   /** The server, as it is now. */
   find(serverId: string): OwnedServer | undefined;
-  /** Called in the transaction in which it has ended otherwise than well. `reason` is for its owner. */
-  onFailed(server: OwnedServer, reason: string): void;
+  /** Called in the transaction in which an authorization ends, with the reason for its owner if not well. */
+  onEnded(serverId: string, failure: string | null): void;
 }
 
 /** What is kept until the browser is back. */
@@ -109,7 +109,8 @@ export function createAuthorization(parts: AuthorizationParts): Authorization {
     const tokens = await exchange(grantor, client, { code, iss, verifier, callback }, fetch, clock.now());
     store.transaction(() => {
       if (parts.find(server.serverId)?.url !== pending.url) throw new AuthorizationError("it was changed meanwhile");
-      parts.credentials.keep(server, { grantor, client, tokens });
+      parts.onEnded(server.serverId, null);
+      parts.credentials.keep(server, { url: pending.url, grantor, client, tokens });
       const detail = { name: server.name, issuer: grantor.metadata.issuer };
       audit.append({ actor: "host", action: "mcp.authorized", subject: server.instanceId, detail });
     });
@@ -144,7 +145,7 @@ export function createAuthorization(parts: AuthorizationParts): Authorization {
       const taken = take(state);
       if (taken === null) return { outcome: "unknown" };
       const { server, pending } = taken;
-      const failed = (reason: string) => store.transaction(() => parts.onFailed(server, reason));
+      const failed = (reason: string) => store.transaction(() => parts.onEnded(server.serverId, reason));
       try {
         // Before anything else that the browser brings is believed, a refusal included.
         requireIssuer(pending.grantor, iss);

@@ -1,6 +1,6 @@
 import type { GuardedFetch } from "../../egress/as-fetch.ts";
 import { EgressError } from "../../egress/refusal.ts";
-import { ServerError } from "../server-error.ts";
+import { AUTHORIZE_AGAIN, ServerError } from "../server-error.ts";
 import type { Credentials, OwnedServer } from "./credentials.ts";
 import { AuthorizationError } from "./failure.ts";
 import { GrantRefused } from "./grants.ts";
@@ -44,6 +44,3 @@ async function asked(token: Promise<string | null>): Promise<string | null> {
     throw error;
   }
 }
-
-/** What the owner of a server does next. */
-export const AUTHORIZE_AGAIN = "authorize it again";

@@ -7,7 +7,6 @@ import { type Client, GrantRefused, refresh, revoke, type Tokens } from "./grant
 import { oauthFetch } from "./oauth-fetch.ts";
 import { authorizationQueries } from "./queries.ts";
 import type { CredentialsRow } from "./schema.ts";
-import { loadSdk } from "./sdk.ts";
 
 /** A server of the protocol, and whose it is. */
 export interface OwnedServer extends Pick<ServerAddress, "serverId" | "instanceId" | "name" | "url"> {
@@ -16,9 +15,12 @@ export interface OwnedServer extends Pick<ServerAddress, "serverId" | "instanceI
 
 /** What a completed authorization is worth: all of it, for one authorization server only. */
 export interface Granted {
+  /** The server's, at which the tokens may be shown. */
+  url: string;
   grantor: Grantor;
   client: Client;
-  tokens: Tokens;
+  /** Null once their renewal was refused: then a person has to authorize the server again. */
+  tokens: Tokens | null;
 }
 
 /** Seals what is kept (src/secrets/vault.ts). */
@@ -60,6 +62,8 @@ const EARLY_MS = 30_000;
 /** Of one renewal, whoever waits for it. */
 const RENEWAL_MS = 30_000;
 
+const ended = () => new GrantRefused("its authorization server refused to renew the access");
+
 const about = (serverId: string, issuer: string): string => `mcp credentials|${serverId}|${issuer}`;
 
 export function createCredentials(parts: CredentialParts): Credentials {
@@ -73,10 +77,11 @@ export function createCredentials(parts: CredentialParts): Credentials {
     return content === null ? null : (JSON.parse(content) as Granted);
   }
 
-  function find(serverId: string): { row: CredentialsRow; granted: Granted } | null {
+  /** Null for a server that is looked at under another URL: that may be anybody's. */
+  function find({ serverId, url }: OwnedServer): { row: CredentialsRow; granted: Granted } | null {
     const row = queries.find(serverId);
     const granted = row && read(row);
-    return row && granted ? { row, granted } : null;
+    return row && granted?.url === url ? { row, granted } : null;
   }
 
   function keep({ serverId }: OwnedServer, granted: Granted): void {
@@ -87,6 +92,7 @@ export function createCredentials(parts: CredentialParts): Credentials {
 
   async function renew(server: OwnedServer, row: CredentialsRow, granted: Granted): Promise<string | null> {
     const { grantor, client, tokens } = granted;
+    if (tokens === null) throw ended();
     if (tokens.refresh === null) return null;
     const fetch = oauthFetch(egress, server, AbortSignal.timeout(RENEWAL_MS));
     try {
@@ -98,19 +104,17 @@ export function createCredentials(parts: CredentialParts): Credentials {
     } catch (error) {
       if (!(error instanceof GrantRefused)) throw error;
       const newer = settle(server, row, () => {
-        queries.remove(server.serverId);
+        keep(server, { ...granted, tokens: null });
         return null;
       });
       if (newer !== null) return newer;
-      throw error;
+      throw ended();
     }
   }
 
   /** What came of a renewal counts only if nobody has authorized the server again, or removed it, meanwhile. */
   const settle = (server: OwnedServer, row: CredentialsRow, work: () => string | null): string | null =>
-    store.transaction(() =>
-      queries.isUnchanged(row) ? work() : (find(server.serverId)?.granted.tokens.access ?? null),
-    );
+    store.transaction(() => (queries.isUnchanged(row) ? work() : (find(server)?.granted.tokens?.access ?? null)));
 
   function renewOnce(server: OwnedServer, row: CredentialsRow, granted: Granted): Promise<string | null> {
     const { serverId } = server;
@@ -122,7 +126,7 @@ export function createCredentials(parts: CredentialParts): Credentials {
   }
 
   async function tellRevoked(server: OwnedServer, { grantor, client, tokens }: Granted): Promise<void> {
-    await loadSdk();
+    if (tokens === null) return;
     const fetch = oauthFetch(egress, server, AbortSignal.timeout(RENEWAL_MS));
     await revoke(grantor, client, tokens.refresh ?? tokens.access, fetch);
   }
@@ -138,8 +142,9 @@ export function createCredentials(parts: CredentialParts): Credentials {
       });
     },
     async current(server) {
-      const found = find(server.serverId);
+      const found = find(server);
       if (found === null) return null;
+      if (found.granted.tokens === null) throw ended();
       const { access, refresh: refreshToken, expiresAt } = found.granted.tokens;
       const leftMs = expiresAt === null ? Number.POSITIVE_INFINITY : expiresAt - clock.now();
       if (leftMs > EARLY_MS || refreshToken === null) return access;
@@ -151,9 +156,10 @@ export function createCredentials(parts: CredentialParts): Credentials {
       }
     },
     async other(server, refused) {
-      const found = find(server.serverId);
+      const found = find(server);
       if (found === null) return null;
-      if (found.granted.tokens.access !== refused) return found.granted.tokens.access;
+      const { tokens } = found.granted;
+      if (tokens !== null && tokens.access !== refused) return tokens.access;
       return await renewOnce(server, found.row, found.granted);
     },
     values(instanceId) {
@@ -162,7 +168,7 @@ export function createCredentials(parts: CredentialParts): Credentials {
         const granted = read(row);
         if (granted === null) continue;
         const { tokens, client } = granted;
-        const all = { token: tokens.access, refresh_token: tokens.refresh, client_secret: client.client_secret };
+        const all = { token: tokens?.access, refresh_token: tokens?.refresh, client_secret: client.client_secret };
         for (const [name, value] of Object.entries(all)) if (value) values.set(`${name} of ${row.serverId}`, value);
       }
       return values;
