@@ -105,8 +105,8 @@ export function createAuthorization(parts: AuthorizationParts): Authorization {
 
   async function redeem(server: OwnedServer, pending: Pending, code: string, iss: string | undefined): Promise<void> {
     const { grantor, client, verifier, callback } = pending;
-    const fetch = oauthFetch(egress, server, AbortSignal.timeout(COMPLETE_MS));
-    const tokens = await exchange(grantor, client, { code, iss, verifier, callback }, fetch, clock.now());
+    const ask = oauthFetch(egress, server, AbortSignal.timeout(COMPLETE_MS));
+    const tokens = await exchange(grantor, client, { code, iss, verifier, callback }, ask, clock.now());
     store.transaction(() => {
       if (parts.find(server.serverId)?.url !== pending.url) throw new AuthorizationError("it was changed meanwhile");
       parts.onEnded(server.serverId, null);
@@ -119,11 +119,11 @@ export function createAuthorization(parts: AuthorizationParts): Authorization {
   return {
     async begin(server) {
       const callback = `${parts.publicUrl()}${CALLBACK_PATH}`;
-      const fetch = oauthFetch(egress, server, AbortSignal.timeout(BEGIN_MS));
+      const ask = oauthFetch(egress, server, AbortSignal.timeout(BEGIN_MS));
       const state = randomBytes(32).toString("base64url");
       try {
-        const grantor = await discover(server.url, fetch);
-        const client = await register(grantor, callback, fetch);
+        const grantor = await discover(server.url, ask);
+        const client = await register(grantor, callback, ask);
         const { url, verifier } = await authorizationRequest(grantor, client, { state, callback });
         requireOpenable(url);
         const pending: Pending = { url: server.url, grantor, client, verifier, callback };

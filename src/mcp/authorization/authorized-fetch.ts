@@ -11,18 +11,18 @@ import { GrantRefused } from "./grants.ts";
  * answer. Throws `ServerError` if the token could not be renewed.
  */
 export const withTokens =
-  (fetch: GuardedFetch, credentials: Pick<Credentials, "current" | "other">, server: OwnedServer): GuardedFetch =>
+  (send: GuardedFetch, credentials: Pick<Credentials, "current" | "other">, server: OwnedServer): GuardedFetch =>
   async (url, init = {}, runId) => {
     const isOwn = new URL(url).origin === new URL(server.url).origin;
-    if (!isOwn || new Headers(init.headers).has("Authorization")) return fetch(url, init, runId);
+    if (!isOwn || new Headers(init.headers).has("Authorization")) return send(url, init, runId);
     const token = await asked(credentials.current(server));
-    if (token === null) return fetch(url, init, runId);
-    const answer = await fetch(url, bearing(init, token), runId);
+    if (token === null) return send(url, init, runId);
+    const answer = await send(url, bearing(init, token), runId);
     if (answer.status !== 401 || init.body instanceof ReadableStream) return answer;
     const other = await asked(credentials.other(server, token));
     if (other === null) return answer;
     await answer.body?.cancel();
-    return fetch(url, bearing(init, other), runId);
+    return send(url, bearing(init, other), runId);
   };
 
 function bearing(init: RequestInit, token: string): RequestInit {

@@ -94,9 +94,9 @@ export function createCredentials(parts: CredentialParts): Credentials {
     const { grantor, client, tokens } = granted;
     if (tokens === null) throw ended();
     if (tokens.refresh === null) return null;
-    const fetch = oauthFetch(egress, server, AbortSignal.timeout(RENEWAL_MS));
+    const ask = oauthFetch(egress, server, AbortSignal.timeout(RENEWAL_MS));
     try {
-      const given = await refresh(grantor, client, tokens.refresh, fetch, clock.now());
+      const given = await refresh(grantor, client, tokens.refresh, ask, clock.now());
       return settle(server, row, () => {
         keep(server, { ...granted, tokens: given });
         return given.access;
@@ -127,8 +127,8 @@ export function createCredentials(parts: CredentialParts): Credentials {
 
   async function tellRevoked(server: OwnedServer, { grantor, client, tokens }: Granted): Promise<void> {
     if (tokens === null) return;
-    const fetch = oauthFetch(egress, server, AbortSignal.timeout(RENEWAL_MS));
-    await revoke(grantor, client, tokens.refresh ?? tokens.access, fetch);
+    const ask = oauthFetch(egress, server, AbortSignal.timeout(RENEWAL_MS));
+    await revoke(grantor, client, tokens.refresh ?? tokens.access, ask);
   }
 
   return {

@@ -37,12 +37,12 @@ const PROBE = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" });
  * authorization server that it names (RFC 8414, OpenID Connect Discovery). A server without the former, as those of the
  * revision 2025-03-26, is taken for its own authorization server. Throws `AuthorizationError` or `EgressError`.
  */
-export async function discover(serverUrl: string, fetch: OAuthFetch): Promise<Grantor> {
+export async function discover(serverUrl: string, ask: OAuthFetch): Promise<Grantor> {
   const sdk = await loadSdk();
-  const { resourceMetadataUrl, scope: asked } = await challengeOf(serverUrl, fetch);
-  const resource = await resourceMetadata(serverUrl, resourceMetadataUrl, fetch);
+  const { resourceMetadataUrl, scope: asked } = await challengeOf(serverUrl, ask);
+  const resource = await resourceMetadata(serverUrl, resourceMetadataUrl, ask);
   const expected = resource?.authorization_servers?.[0] ?? String(new URL("/", serverUrl));
-  const found = await metadataOf(expected, fetch);
+  const found = await metadataOf(expected, ask);
   if (found.code_challenge_methods_supported?.includes("S256") !== true) {
     throw new AuthorizationError("its authorization server does not say that it supports PKCE with S256");
   }
@@ -60,20 +60,20 @@ export async function discover(serverUrl: string, fetch: OAuthFetch): Promise<Gr
 }
 
 /** What the server says to a request without a token. */
-async function challengeOf(serverUrl: string, fetch: OAuthFetch) {
+async function challengeOf(serverUrl: string, ask: OAuthFetch) {
   const sdk = await loadSdk();
   const headers = { "Content-Type": "application/json", Accept: "application/json, text/event-stream" };
-  const answer = await fetch(serverUrl, { method: "POST", headers, body: PROBE });
+  const answer = await ask(serverUrl, { method: "POST", headers, body: PROBE });
   return answer.status === 401 ? sdk.extractWWWAuthenticateParams(answer) : {};
 }
 
 /** Undefined if the server has none where it has to be by default. */
-async function resourceMetadata(serverUrl: string, url: URL | undefined, fetch: OAuthFetch) {
+async function resourceMetadata(serverUrl: string, url: URL | undefined, ask: OAuthFetch) {
   const sdk = await loadSdk();
   const options = url === undefined ? {} : { resourceMetadataUrl: url };
   let found: Awaited<ReturnType<typeof sdk.discoverOAuthProtectedResourceMetadata>>;
   try {
-    found = await sdk.discoverOAuthProtectedResourceMetadata(serverUrl, options, fetch);
+    found = await sdk.discoverOAuthProtectedResourceMetadata(serverUrl, options, ask);
   } catch (error) {
     if (error instanceof EgressError) throw error;
     if (url === undefined) return undefined;
@@ -86,12 +86,12 @@ async function resourceMetadata(serverUrl: string, url: URL | undefined, fetch: 
   return found;
 }
 
-async function metadataOf(issuer: string, fetch: OAuthFetch): Promise<AuthorizationServerMetadata> {
+async function metadataOf(issuer: string, ask: OAuthFetch): Promise<AuthorizationServerMetadata> {
   const sdk = await loadSdk();
   if (!isUrl(issuer)) throw new AuthorizationError("its metadata names no authorization server by a URL");
   let found: AuthorizationServerMetadata | undefined;
   try {
-    found = await sdk.discoverAuthorizationServerMetadata(issuer, { fetchFn: fetch });
+    found = await sdk.discoverAuthorizationServerMetadata(issuer, { fetchFn: ask });
   } catch (error) {
     if (error instanceof EgressError) throw error;
     const why = sdk.IssuerMismatchError.isInstance(error) ? "is that of another issuer" : "cannot be read";

@@ -26,7 +26,7 @@ const VISIBLE = /^[\x21-\x7e]+$/;
 const MAX_LIFE_SECONDS = 10 * 365 * 24 * 3_600;
 
 /** Registers the host as a client (RFC 7591), for this authorization only. Throws `AuthorizationError` or `EgressError`. */
-export async function register({ metadata, scope }: Grantor, callback: string, fetch: OAuthFetch): Promise<Client> {
+export async function register({ metadata, scope }: Grantor, callback: string, ask: OAuthFetch): Promise<Client> {
   const sdk = await loadSdk();
   if (metadata.registration_endpoint === undefined) {
     throw new AuthorizationError(
@@ -43,7 +43,7 @@ export async function register({ metadata, scope }: Grantor, callback: string, f
     token_endpoint_auth_method: methodOf(metadata.token_endpoint_auth_methods_supported),
     application_type: isLoopback(hostname) ? "native" : "web",
   };
-  const options = { metadata, clientMetadata, fetchFn: fetch, ...(scope === undefined ? {} : { scope }) };
+  const options = { metadata, clientMetadata, fetchFn: ask, ...(scope === undefined ? {} : { scope }) };
   const given = await answered("did not register this host", () => sdk.registerClient(metadata.issuer, options));
   const { client_id, client_secret, token_endpoint_auth_method } = given;
   if (!isToken(client_id) || !(client_secret === undefined || isToken(client_secret))) {
@@ -88,7 +88,7 @@ export async function exchange(
   { metadata, resource }: Grantor,
   client: Client,
   { code, iss, verifier, callback }: { code: string; iss: string | undefined; verifier: string; callback: string },
-  fetch: OAuthFetch,
+  ask: OAuthFetch,
   now: number,
 ): Promise<Tokens> {
   const sdk = await loadSdk();
@@ -99,7 +99,7 @@ export async function exchange(
       ...(iss === undefined ? {} : { iss }),
       redirectUri: callback,
       resource,
-      fetchFn: fetch,
+      fetchFn: ask,
     }),
   );
   return tokensOf(given, now);
@@ -110,7 +110,7 @@ export async function refresh(
   { metadata, resource }: Grantor,
   client: Client,
   refreshToken: string,
-  fetch: OAuthFetch,
+  ask: OAuthFetch,
   now: number,
 ): Promise<Tokens> {
   const sdk = await loadSdk();
@@ -120,14 +120,14 @@ export async function refresh(
       clientInformation: client,
       refreshToken,
       resource,
-      fetchFn: fetch,
+      fetchFn: ask,
     }),
   );
   return tokensOf(given, now);
 }
 
 /** Tells the authorization server to forget a token (RFC 7009). Throws if it did not. */
-export async function revoke({ metadata }: Grantor, client: Client, token: string, fetch: OAuthFetch): Promise<void> {
+export async function revoke({ metadata }: Grantor, client: Client, token: string, ask: OAuthFetch): Promise<void> {
   if (metadata.revocation_endpoint === undefined) return;
   const headers = new Headers({ "Content-Type": "application/x-www-form-urlencoded" });
   const { client_id, client_secret, token_endpoint_auth_method } = client;
@@ -137,7 +137,7 @@ export async function revoke({ metadata }: Grantor, client: Client, token: strin
   } else if (client_secret !== undefined) {
     headers.set("Authorization", `Basic ${btoa(`${client_id}:${client_secret}`)}`);
   }
-  const { status } = await fetch(metadata.revocation_endpoint, { method: "POST", headers, body });
+  const { status } = await ask(metadata.revocation_endpoint, { method: "POST", headers, body });
   if (status !== 200) throw new AuthorizationError(`its authorization server answered a revocation with ${status}`);
 }
 

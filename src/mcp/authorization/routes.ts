@@ -39,7 +39,8 @@ export function authorizationRoutes({ instances, servers, authorization, keepOpe
         const { accountId, instanceId } = instances.get(caller, params.instanceId);
         return { ...servers.get(instanceId, params.serverId), accountId };
       },
-      async handle({ found, request }) {
+      async handle({ found, body, request }) {
+        await body();
         if (Object.keys(found.headers).some((name) => name.toLowerCase() === "authorization")) {
           throw new AppError("conflict", OWN_HEADER);
         }
