@@ -159,7 +159,7 @@ async function startOn(
   };
   /** Logged once a minute: a client that fills the host must not fill its log too. */
   const fullness = createFixedWindows(seconds, { seconds: 60, max: 1 });
-  const fetch = createFetch(routes, createPages(config, foundation, features, keepOpen, status), {
+  const fetch = createFetch(routes, createPages(config, foundation, features, keepOpen, publicUrl, status), {
     admission: createAdmission({
       authenticate(request) {
         store.readTogether();

@@ -221,6 +221,19 @@ describe("an authorization does not begin where", () => {
     expect(room.ground.store.sqlite.query("SELECT * FROM mcp_authorizations").all()).toEqual([]);
   });
 
+  test("no clients are registered, unless the host can be known by a URL", async () => {
+    pair.lies = {
+      metadata: ({ registration_endpoint: _, ...told }) => ({ ...told, client_id_metadata_document_supported: true }),
+    };
+    await using local = open();
+    expect(await refusal(local, pair.lies)).toMatch(/registers no clients/);
+    await using room = openRoom([hostOf(pair.url)], "https://roost.example");
+    const { authorizationUrl } = await room.authorization.begin(room.add(pair.url));
+    const asked = new URL(authorizationUrl).searchParams;
+    expect(asked.get("client_id")).toBe("https://roost.example/v1/oauth/client");
+    expect(asked.get("redirect_uri")).toBe("https://roost.example/v1/oauth/callback");
+  });
+
   test("the host may reach nothing", async () => {
     await using room = openRoom([]);
     expect(await refusal(room)).toMatch(/ROOST_EGRESS/);

@@ -115,6 +115,23 @@ test.each([
   expect([page.status, await page.text()]).toEqual([400, expect.not.stringMatching(/<script|<b>/)]);
 });
 
+test("the host says who it is, at the URL that is its id where it cannot register", async () => {
+  const answer = await fetch(`${server.url}/v1/oauth/client`);
+  expect([answer.status, await answer.json()]).toEqual([
+    200,
+    {
+      client_id: "http://127.0.0.1:3000/v1/oauth/client",
+      client_name: "Roost at 127.0.0.1",
+      client_uri: "http://127.0.0.1:3000",
+      redirect_uris: [CALLBACK],
+      grant_types: ["authorization_code", "refresh_token"],
+      response_types: ["code"],
+      token_endpoint_auth_method: "none",
+      application_type: "native",
+    },
+  ]);
+});
+
 test("a server with a header Authorization of its own cannot be authorized", async () => {
   await person.ask("PATCH", one, { headers: { authorization: "Bearer {{secret:NONE}}" } });
   const { status, body } = await person.ask("POST", `${one}/authorize`);

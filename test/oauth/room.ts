@@ -26,7 +26,7 @@ export interface Room extends AsyncDisposable {
   revocationFailures: unknown[];
 }
 
-export function openRoom(hosts: readonly string[]): Room {
+export function openRoom(hosts: readonly string[], publicUrl = PUBLIC_URL): Room {
   let laterMs = 0;
   const clock = { now: () => Date.now() + laterMs, monotonicNs: () => process.hrtime.bigint() };
   const ground = openGround(clock);
@@ -47,7 +47,7 @@ export function openRoom(hosts: readonly string[]): Room {
       .get(serverId);
   const authorization = createAuthorization({
     ...{ ...ground, store, clock, egress, sealing, credentials },
-    publicUrl: () => PUBLIC_URL,
+    publicUrl: () => publicUrl,
     find(serverId) {
       const row = rowOf(serverId);
       return row ? { ...row, serverId, instanceId, accountId: caller.accountId } : undefined;

@@ -4,6 +4,7 @@ import { EgressError } from "../../egress/refusal.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Audit } from "../../storage/audit.ts";
 import type { Store } from "../../storage/store.ts";
+import { CALLBACK_PATH } from "./client-metadata.ts";
 import type { Credentials, OwnedServer, Sealing } from "./credentials.ts";
 import { discover, type Grantor } from "./discovery.ts";
 import { AuthorizationError } from "./failure.ts";
@@ -11,9 +12,6 @@ import { authorizationRequest, type Client, exchange, register, requireIssuer } 
 import { oauthFetch } from "./oauth-fetch.ts";
 import { authorizationQueries } from "./queries.ts";
 import type { PendingRow } from "./schema.ts";
-
-/** Where authorization servers send browsers back to. */
-export const CALLBACK_PATH = "/v1/oauth/callback";
 
 /** How long a browser may take, in milliseconds. */
 const LIFE_MS = 10 * 60 * 1000;
@@ -118,12 +116,13 @@ export function createAuthorization(parts: AuthorizationParts): Authorization {
 
   return {
     async begin(server) {
-      const callback = `${parts.publicUrl()}${CALLBACK_PATH}`;
+      const publicUrl = parts.publicUrl();
+      const callback = `${publicUrl}${CALLBACK_PATH}`;
       const ask = oauthFetch(egress, server, AbortSignal.timeout(BEGIN_MS));
       const state = randomBytes(32).toString("base64url");
       try {
         const grantor = await discover(server.url, ask);
-        const client = await register(grantor, callback, ask);
+        const client = await register(grantor, publicUrl, ask);
         const { url, verifier } = await authorizationRequest(grantor, client, { state, callback });
         requireOpenable(url);
         const pending: Pending = { url: server.url, grantor, client, verifier, callback };

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import { pathAndQueryOf } from "../../http/request.ts";
 import type { WebPage } from "../../http/server.ts";
-import { CALLBACK_PATH, type Ending, type Returned } from "./authorization.ts";
+import type { Ending, Returned } from "./authorization.ts";
+import { CALLBACK_PATH, CLIENT_PATH, clientDocument } from "./client-metadata.ts";
 import type { OwnedServer } from "./credentials.ts";
 
 export interface CallbackParts {
@@ -53,6 +54,12 @@ export function callbackPage({ complete, namesOf, keepOpen }: CallbackParts): We
     },
   };
 }
+
+/** Who the host is, for authorization servers that do not register clients. */
+export const clientPage = (publicUrl: () => string): WebPage => ({
+  path: CLIENT_PATH,
+  answer: () => Response.json(clientDocument(publicUrl()), { headers: { "Cache-Control": "public, max-age=3600" } }),
+});
 
 /** Null for what no authorization server sends. */
 function returnedIn(request: Request): Returned | null {

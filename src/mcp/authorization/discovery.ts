@@ -23,6 +23,7 @@ export type Metadata = {
   response_types_supported: string[];
   token_endpoint_auth_methods_supported?: string[];
   authorization_response_iss_parameter_supported?: boolean;
+  client_id_metadata_document_supported?: boolean;
 };
 
 const MAX_URL = 2_048;
@@ -124,6 +125,7 @@ function needed(found: AuthorizationServerMetadata): Metadata {
     response_types_supported: ["code"],
     ...(methods && { token_endpoint_auth_methods_supported: methods }),
     authorization_response_iss_parameter_supported: found.authorization_response_iss_parameter_supported === true,
+    client_id_metadata_document_supported: found.client_id_metadata_document_supported === true,
   };
 }
 

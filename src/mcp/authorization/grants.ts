@@ -1,5 +1,6 @@
 import type { OAuthClientInformationMixed, OAuthTokens } from "@modelcontextprotocol/client";
 import { EgressError } from "../../egress/refusal.ts";
+import { clientDocument, clientMetadata } from "./client-metadata.ts";
 import type { Grantor } from "./discovery.ts";
 import { AuthorizationError } from "./failure.ts";
 import type { OAuthFetch } from "./oauth-fetch.ts";
@@ -25,25 +26,26 @@ const MAX_TOKEN = 8_192;
 const VISIBLE = /^[\x21-\x7e]+$/;
 const MAX_LIFE_SECONDS = 10 * 365 * 24 * 3_600;
 
-/** Registers the host as a client (RFC 7591), for this authorization only. Throws `AuthorizationError` or `EgressError`. */
-export async function register({ metadata, scope }: Grantor, callback: string, ask: OAuthFetch): Promise<Client> {
+/**
+ * Registers the host as a client, for this authorization only (RFC 7591); where that cannot be done, it is known by the URL
+ * of its own metadata. Throws `AuthorizationError` or `EgressError`.
+ */
+export async function register({ metadata, scope }: Grantor, publicUrl: string, ask: OAuthFetch): Promise<Client> {
   const sdk = await loadSdk();
-  if (metadata.registration_endpoint === undefined) {
+  const { registration_endpoint, token_endpoint_auth_methods_supported: methods } = metadata;
+  if (registration_endpoint === undefined) {
+    const isKnown = metadata.client_id_metadata_document_supported === true && publicUrl.startsWith("https:");
+    if (isKnown) return { client_id: clientDocument(publicUrl).client_id, token_endpoint_auth_method: "none" };
     throw new AuthorizationError(
       "its authorization server registers no clients by itself: put a token of that service into a header instead",
     );
   }
-  const { origin, hostname } = new URL(callback);
-  const clientMetadata = {
-    client_name: `Roost at ${hostname}`,
-    client_uri: origin,
-    redirect_uris: [callback],
-    grant_types: ["authorization_code", "refresh_token"],
-    response_types: ["code"],
-    token_endpoint_auth_method: methodOf(metadata.token_endpoint_auth_methods_supported),
-    application_type: isLoopback(hostname) ? "native" : "web",
+  const options = {
+    metadata,
+    clientMetadata: clientMetadata(publicUrl, methodOf(methods)),
+    fetchFn: ask,
+    ...(scope === undefined ? {} : { scope }),
   };
-  const options = { metadata, clientMetadata, fetchFn: ask, ...(scope === undefined ? {} : { scope }) };
   const given = await answered("did not register this host", () => sdk.registerClient(metadata.issuer, options));
   const { client_id, client_secret, token_endpoint_auth_method } = given;
   if (!isToken(client_id) || !(client_secret === undefined || isToken(client_secret))) {
@@ -61,9 +63,6 @@ function methodOf(supported: string[] | undefined): string {
   if (supported === undefined) return "client_secret_basic"; // its default (RFC 8414)
   return ["none", "client_secret_basic", "client_secret_post"].find((one) => supported.includes(one)) ?? "none";
 }
-
-const isLoopback = (hostname: string): boolean =>
-  hostname === "localhost" || hostname.endsWith(".localhost") || hostname === "127.0.0.1" || hostname === "[::1]";
 
 /** Where to send the browser, and the secret that belongs to it (PKCE). */
 export async function authorizationRequest(
