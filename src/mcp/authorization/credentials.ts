@@ -19,8 +19,14 @@ export interface Granted {
   url: string;
   grantor: Grantor;
   client: Client;
-  /** Null once their renewal was refused: then a person has to authorize the server again. */
-  tokens: Tokens | null;
+  tokens: Tokens;
+}
+
+interface Kept extends Granted {
+  /** The access token before the last renewal: answers to it may still be on their way. */
+  earlier: string | null;
+  /** Whether a renewal was refused: then a person has to authorize the server again. */
+  isEnded: boolean;
 }
 
 /** Seals what is kept (src/secrets/vault.ts). */
@@ -72,39 +78,38 @@ export function createCredentials(parts: CredentialParts): Credentials {
   /** One at a time for each server: a refresh token is good for one renewal, whose answer all that wait share. */
   const renewals = new Map<string, Promise<string | null>>();
 
-  function read(row: CredentialsRow): Granted | null {
+  function read(row: CredentialsRow): Kept | null {
     const content = sealing.open(row, about(row.serverId, row.issuer));
-    return content === null ? null : (JSON.parse(content) as Granted);
+    return content === null ? null : (JSON.parse(content) as Kept);
   }
 
   /** Null for a server that is looked at under another URL: that may be anybody's. */
-  function find({ serverId, url }: OwnedServer): { row: CredentialsRow; granted: Granted } | null {
+  function find({ serverId, url }: OwnedServer): { row: CredentialsRow; kept: Kept } | null {
     const row = queries.find(serverId);
-    const granted = row && read(row);
-    return row && granted?.url === url ? { row, granted } : null;
+    const kept = row && read(row);
+    return row && kept?.url === url ? { row, kept } : null;
   }
 
-  function keep({ serverId }: OwnedServer, granted: Granted): void {
-    const { issuer } = granted.grantor.metadata;
-    const sealed = sealing.seal(JSON.stringify(granted), about(serverId, issuer));
+  function write({ serverId }: OwnedServer, kept: Kept): void {
+    const { issuer } = kept.grantor.metadata;
+    const sealed = sealing.seal(JSON.stringify(kept), about(serverId, issuer));
     queries.put({ serverId, issuer, ...sealed, updatedAt: clock.now() });
   }
 
-  async function renew(server: OwnedServer, row: CredentialsRow, granted: Granted): Promise<string | null> {
-    const { grantor, client, tokens } = granted;
-    if (tokens === null) throw ended();
+  async function renew(server: OwnedServer, row: CredentialsRow, kept: Kept): Promise<string | null> {
+    const { grantor, client, tokens } = kept;
     if (tokens.refresh === null) return null;
     const ask = oauthFetch(egress, server, AbortSignal.timeout(RENEWAL_MS));
     try {
       const given = await refresh(grantor, client, tokens.refresh, ask, clock.now());
       return settle(server, row, () => {
-        keep(server, { ...granted, tokens: given });
+        write(server, { ...kept, tokens: given, earlier: tokens.access });
         return given.access;
       });
     } catch (error) {
       if (!(error instanceof GrantRefused)) throw error;
       const newer = settle(server, row, () => {
-        keep(server, { ...granted, tokens: null });
+        write(server, { ...kept, isEnded: true });
         return null;
       });
       if (newer !== null) return newer;
@@ -114,61 +119,65 @@ export function createCredentials(parts: CredentialParts): Credentials {
 
   /** What came of a renewal counts only if nobody has authorized the server again, or removed it, meanwhile. */
   const settle = (server: OwnedServer, row: CredentialsRow, work: () => string | null): string | null =>
-    store.transaction(() => (queries.isUnchanged(row) ? work() : (find(server)?.granted.tokens?.access ?? null)));
+    store.transaction(() => (queries.isUnchanged(row) ? work() : (find(server)?.kept.tokens.access ?? null)));
 
-  function renewOnce(server: OwnedServer, row: CredentialsRow, granted: Granted): Promise<string | null> {
+  function renewOnce(server: OwnedServer, row: CredentialsRow, kept: Kept): Promise<string | null> {
+    if (kept.isEnded) throw ended();
     const { serverId } = server;
     const begun = renewals.get(serverId);
     if (begun) return begun;
-    const renewal = renew(server, row, granted).finally(() => renewals.delete(serverId));
+    const renewal = renew(server, row, kept).finally(() => renewals.delete(serverId));
     renewals.set(serverId, renewal);
     return renewal;
   }
 
   async function tellRevoked(server: OwnedServer, { grantor, client, tokens }: Granted): Promise<void> {
-    if (tokens === null) return;
     const ask = oauthFetch(egress, server, AbortSignal.timeout(RENEWAL_MS));
     await revoke(grantor, client, tokens.refresh ?? tokens.access, ask);
   }
 
   return {
-    keep,
+    keep: (server, granted) => write(server, { ...granted, earlier: null, isEnded: false }),
     forget(server) {
       const row = queries.remove(server.serverId);
-      const granted = row && read(row);
-      if (!granted) return;
+      const kept = row && read(row);
+      if (!kept) return;
       store.afterCommit(() => {
-        tellRevoked(server, granted).catch((error: unknown) => parts.onRevocationFailed(server, error));
+        tellRevoked(server, kept).catch((error: unknown) => parts.onRevocationFailed(server, error));
       });
     },
     async current(server) {
       const found = find(server);
       if (found === null) return null;
-      if (found.granted.tokens === null) throw ended();
-      const { access, refresh: refreshToken, expiresAt } = found.granted.tokens;
+      const { row, kept } = found;
+      if (kept.isEnded) throw ended();
+      const { access, refresh: refreshToken, expiresAt } = kept.tokens;
       const leftMs = expiresAt === null ? Number.POSITIVE_INFINITY : expiresAt - clock.now();
       if (leftMs > EARLY_MS || refreshToken === null) return access;
       try {
-        return await renewOnce(server, found.row, found.granted);
+        return await renewOnce(server, row, kept);
       } catch (error) {
-        if (leftMs > 0) return access;
-        throw error;
+        if (leftMs <= 0 || error instanceof GrantRefused) throw error;
+        return access;
       }
     },
     async other(server, refused) {
       const found = find(server);
       if (found === null) return null;
-      const { tokens } = found.granted;
-      if (tokens !== null && tokens.access !== refused) return tokens.access;
-      return await renewOnce(server, found.row, found.granted);
+      const { row, kept } = found;
+      if (kept.tokens.access !== refused && !kept.isEnded) return kept.tokens.access;
+      return await renewOnce(server, row, kept);
     },
     values(instanceId) {
       const values = new Map<string, string>();
       for (const row of queries.ofInstance(instanceId)) {
-        const granted = read(row);
-        if (granted === null) continue;
-        const { tokens, client } = granted;
-        const all = { token: tokens?.access, refresh_token: tokens?.refresh, client_secret: client.client_secret };
+        const kept = read(row);
+        if (kept === null) continue;
+        const { tokens, earlier, client } = kept;
+        const all = {
+          ...{ token: tokens.access, earlier_token: earlier },
+          ...{ refresh_token: tokens.refresh, client_secret: client.client_secret },
+        };
         for (const [name, value] of Object.entries(all)) if (value) values.set(`${name} of ${row.serverId}`, value);
       }
       return values;
