@@ -23,5 +23,9 @@ export const clientDocument = (publicUrl: string) => ({
   ...clientMetadata(publicUrl, "none"),
 });
 
+/** Whether authorization servers send browsers back there: by https, or to the person's own machine. */
+export const isTrusted = (publicUrl: string): boolean =>
+  publicUrl.startsWith("https:") || isLoopback(new URL(publicUrl).hostname);
+
 const isLoopback = (hostname: string): boolean =>
   hostname === "localhost" || hostname.endsWith(".localhost") || hostname === "127.0.0.1" || hostname === "[::1]";

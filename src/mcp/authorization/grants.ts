@@ -1,6 +1,6 @@
 import type { OAuthClientInformationMixed, OAuthTokens } from "@modelcontextprotocol/client";
 import { EgressError } from "../../egress/refusal.ts";
-import { clientDocument, clientMetadata } from "./client-metadata.ts";
+import { clientDocument, clientMetadata, isTrusted } from "./client-metadata.ts";
 import type { Grantor } from "./discovery.ts";
 import { AuthorizationError } from "./failure.ts";
 import type { OAuthFetch } from "./oauth-fetch.ts";
@@ -46,7 +46,9 @@ export async function register({ metadata, scope }: Grantor, publicUrl: string, 
     fetchFn: ask,
     ...(scope === undefined ? {} : { scope }),
   };
-  const given = await answered("did not register this host", () => sdk.registerClient(metadata.issuer, options));
+  const refused = isTrusted(publicUrl) ? "" : ", which browsers reach without https (ROOST_PUBLIC_URL)";
+  const register = () => sdk.registerClient(metadata.issuer, options);
+  const given = await answered(`did not register this host${refused}`, register);
   const { client_id, client_secret, token_endpoint_auth_method } = given;
   if (!isToken(client_id) || !(client_secret === undefined || isToken(client_secret))) {
     throw new AuthorizationError("its authorization server registered this host under an id that cannot be used");
