@@ -2,6 +2,7 @@ import type { ApprovalRules } from "../approvals/rules.ts";
 import type { Instances } from "../instances/instances.ts";
 import type { Log } from "../lib/log.ts";
 import { type Connections, createConnections } from "../mcp/connections.ts";
+import { ServerError } from "../mcp/server-error.ts";
 import { type Changed, createServers, failedLook, type Servers } from "../mcp/servers.ts";
 import { createMcpTools } from "../mcp/tools.ts";
 import type { MoreTools } from "../tools/toolboxes.ts";
@@ -37,8 +38,9 @@ export function createMcp({ store, clock, audit, log, web, instances, rules, tel
     authorizationOf: () => null,
     onListed: async (server, seen) => void (await store.commitSoon(() => servers.note(server, { seen }), "process")),
     async onFailure(server, thrown) {
-      const { instanceId, serverId } = server;
-      log.info({ instanceId, serverId, err: thrown }, "an MCP server could not be listed again");
+      const whose = { instanceId: server.instanceId, serverId: server.serverId };
+      log.info({ ...whose, err: thrown }, "an MCP server could not be asked again for its tools");
+      if (!(thrown instanceof ServerError)) return;
       const look = await failedLook(server, thrown, redact);
       await store.commitSoon(() => servers.note(server, look), "process").catch(() => {});
     },

@@ -132,5 +132,5 @@ const BOUNDED = [
   ...["workspace_files", "installed_skills", "secrets", "data_keys", "schedules", "schedule_slots", "approval_rules"],
   ...["message_steps", "summaries", "delegations", "memories", "memory_notes", "memory_files", "memory_forgotten"],
   ...["memory_queue", "memory_vectors_due", "model_reservations", "model_usage_mark"],
-  ...["tainted_runs", "workspace_changes", "instance_aftermath", "removals", "audit_cut"],
+  ...["mcp_servers", "tainted_runs", "workspace_changes", "instance_aftermath", "removals", "audit_cut"],
 ];
