@@ -5,6 +5,7 @@ import { type Authorization, createAuthorization } from "../mcp/authorization/au
 import { withTokens } from "../mcp/authorization/authorized-fetch.ts";
 import { type Credentials, createCredentials, type OwnedServer } from "../mcp/authorization/credentials.ts";
 import { type Connections, createConnections } from "../mcp/connections.ts";
+import { ServerError } from "../mcp/server-error.ts";
 import { type Changed, createServers, failedLook, type Servers } from "../mcp/servers.ts";
 import { createMcpTools } from "../mcp/tools.ts";
 import { createVault } from "../secrets/vault.ts";
@@ -63,8 +64,9 @@ export function createMcp(parts: McpParts): Mcp {
     authorized: (fetch, server) => withTokens(fetch, credentials, server),
     onListed: async (server, seen) => void (await store.commitSoon(() => servers.note(server, { seen }), "process")),
     async onFailure(server, thrown) {
-      const { instanceId, serverId } = server;
-      log.info({ instanceId, serverId, err: thrown }, "an MCP server could not be listed again");
+      const whose = { instanceId: server.instanceId, serverId: server.serverId };
+      log.info({ ...whose, err: thrown }, "an MCP server could not be asked again for its tools");
+      if (!(thrown instanceof ServerError)) return;
       const look = await failedLook(server, thrown, redact);
       await store.commitSoon(() => servers.note(server, look), "process").catch(() => {});
     },

@@ -50,7 +50,7 @@ export const OUTGOING = {
    * list of tools; a call has its own. `connections` are clients, each of which may listen for changes while it is open.
    */
   mcp: {
-    files: [],
+    files: ["mcp/connections.ts"],
     deadlineMs: 20_000,
     callMs: 60_000,
     answerBytes: 5 * MIB,

@@ -2,7 +2,7 @@ import { Client, type FetchLike, StreamableHTTPClientTransport } from "@modelcon
 import { CfWorkerJsonSchemaValidator } from "@modelcontextprotocol/client/validators/cf-worker";
 import { OUTGOING } from "../limits/outgoing.ts";
 import { textOfAnswer } from "./answer.ts";
-import { failureOf } from "./failure.ts";
+import { failureOf, STREAM_ENDED } from "./failure.ts";
 import type { ToolDefinition } from "./schema.ts";
 
 const { deadlineMs, callMs } = OUTGOING.mcp;
@@ -111,12 +111,20 @@ const inOurWords = <T>(work: Promise<T>): Promise<T> =>
     throw failureOf(thrown);
   });
 
-/** Answers no more of what a server asks than a few times. */
+/**
+ * Answers no more of what a server asks than a few times, and knows that a request has no answer once the stream has ended
+ * that should have brought it: the package's own would wait for its deadline.
+ */
 class BoundedTransport extends StreamableHTTPClientTransport {
   #answered = 0;
   override async send(...[message, options]: Parameters<StreamableHTTPClientTransport["send"]>): Promise<void> {
-    const isAnswer = !Array.isArray(message) && !("method" in message);
-    if (isAnswer && ++this.#answered > MAX_ANSWERED) return;
-    await super.send(message, options);
+    const isOne = !Array.isArray(message);
+    if (isOne && !("method" in message) && ++this.#answered > MAX_ANSWERED) return;
+    const onRequestStreamEnd = () => {
+      if (!isOne || !("id" in message) || message.id === undefined) return;
+      const error = { code: STREAM_ENDED, message: "the connection ended before its answer" };
+      this.onmessage?.({ jsonrpc: "2.0", id: message.id, error });
+    };
+    await super.send(message, { onRequestStreamEnd, ...options });
   }
 }

@@ -5,6 +5,9 @@ import { ServerError, said } from "./server-error.ts";
 /** Faults before anything has reached the server. */
 const NOT_SENT: ReadonlySet<EgressFault> = new Set(["url", "policy", "address", "dns", "connect", "tls", "busy"]);
 
+/** As an error of JSON-RPC: what a request without an answer gets. */
+export const STREAM_ENDED = -32_099;
+
 /** Reads what the client, or the way to the server, has thrown. */
 export function failureOf(thrown: unknown): ServerError {
   const failed = (fault: ServerError["fault"], message: string) => new ServerError(fault, message, { cause: thrown });
@@ -26,7 +29,9 @@ export function failureOf(thrown: unknown): ServerError {
     const message = `it answered ${status}: ${said(http.data.text) || "no text"}`;
     return failed(status === 404 ? "session" : status >= 500 ? "unknown" : "refused", message);
   }
-  if (thrown instanceof ProtocolError) return failed("refused", said(thrown.message));
+  if (thrown instanceof ProtocolError) {
+    return failed(thrown.code === STREAM_ENDED ? "unknown" : "refused", said(thrown.message));
+  }
   if (thrown instanceof SdkError && thrown.code === SdkErrorCode.RequestTimeout) {
     return failed("unknown", "it did not answer in time");
   }

@@ -30,7 +30,8 @@ export const serverUrl = z
 const headerValue = z
   .string({ error: VALUE })
   .max(MAX_VALUE, { error: VALUE })
-  .regex(/^[\x20-\x7e]*$/, { error: VALUE });
+  .regex(/^[\x20-\x7e]*$/, { error: VALUE })
+  .meta({ examples: ["Bearer {{secret:DOCS_TOKEN}}"] });
 
 export const serverHeaders = z
   .record(z.string(), headerValue, { error: HEADERS })

@@ -161,7 +161,8 @@ export function mcpServerRoutes({ instances, servers, policy }: McpServerRoutePa
       reread,
       find: one,
       commit: "shared",
-      async handle({ found: { server }, request, commit }) {
+      async handle({ found: { server }, body, request, commit }) {
+        await body();
         const look = await servers.look(server, request.signal);
         return commit((found) => showServer(servers.note(found.server, look) ?? found.server));
       },

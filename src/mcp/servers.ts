@@ -97,8 +97,8 @@ export function createServers(parts: ServerParts): Servers {
         connections().close(server.serverId);
         return { seen: await connections().use(server, signal, async (_, seen) => seen) };
       } catch (thrown) {
-        signal.throwIfAborted();
-        return await failedLook(server, thrown, redact);
+        if (thrown instanceof ServerError) return await failedLook(server, thrown, redact);
+        throw thrown;
       }
     },
     create(accountId, { serverId, instanceId, name, url, headers }, look) {
@@ -211,12 +211,11 @@ const waitingOf = (tools: readonly SeenTool[]): Changed["tools"] =>
 /** Why a server could not be asked, for its owner. */
 export async function failedLook(
   { instanceId }: ServerAddress,
-  thrown: unknown,
+  { fault, message }: ServerError,
   redact: ServerParts["redact"],
 ): Promise<Look> {
-  const isUnauthorized = thrown instanceof ServerError && thrown.fault === "authorization";
-  const reason = await redact(instanceId, thrown instanceof Error ? thrown.message : String(thrown));
-  return { status: isUnauthorized ? "needs_authorization" : "unreachable", reason: shorten(said(reason, MAX_REASON)) };
+  const reason = shorten(said(await redact(instanceId, message), MAX_REASON));
+  return { status: fault === "authorization" ? "needs_authorization" : "unreachable", reason };
 }
 
 const shorten = (text: string): string =>

@@ -1,7 +1,7 @@
 import {
   type CallToolResult,
   createMcpHandler,
-  McpServer,
+  Server,
   WebStandardStreamableHTTPServerTransport,
 } from "@modelcontextprotocol/server";
 import { z } from "zod";
@@ -40,19 +40,26 @@ export function startMcpService(era: Era, ...tools: ServiceTool[]): McpService {
   const calls: McpService["calls"] = [];
   const requests: Headers[] = [];
 
-  function create(): McpServer {
-    const server = new McpServer({ name: "test", version: "1" }, { capabilities: { tools: { listChanged: true } } });
-    for (const { name, description = `Does ${name}.`, input = z.object({}), run = () => text("done") } of offered) {
-      server.registerTool(name, { description, inputSchema: input }, async (asked) => {
-        calls.push({ name, input: asked as Record<string, unknown> });
-        return await run(asked as Record<string, unknown>);
-      });
-    }
+  function create(): Server {
+    const server = new Server({ name: "test", version: "1" }, { capabilities: { tools: { listChanged: true } } });
+    server.setRequestHandler("tools/list", () => ({
+      tools: offered.map(({ name, description = `Does ${name}.`, input = z.object({}) }) => ({
+        name,
+        description,
+        inputSchema: z.toJSONSchema(input) as { type: "object" },
+      })),
+    }));
+    server.setRequestHandler("tools/call", async ({ params }) => {
+      const tool = offered.find(({ name }) => name === params.name);
+      const input = params.arguments ?? {};
+      calls.push({ name: params.name, input });
+      return (await tool?.run?.(input)) ?? text("done");
+    });
     return server;
   }
 
   const handler = createMcpHandler(create, { legacy: "reject" });
-  const sessions = new Map<string, { server: McpServer; transport: WebStandardStreamableHTTPServerTransport }>();
+  const sessions = new Map<string, { server: Server; transport: WebStandardStreamableHTTPServerTransport }>();
 
   async function answer2025(request: Request, message: { method?: string } | undefined): Promise<Response> {
     const id = request.headers.get("mcp-session-id");
@@ -89,11 +96,7 @@ export function startMcpService(era: Era, ...tools: ServiceTool[]): McpService {
     async offer(...next) {
       offered = next;
       handler.notify.toolsChanged();
-      for (const [id, { server, transport }] of sessions) {
-        const replaced = create();
-        sessions.set(id, { server: replaced, transport });
-        await server.server.notification({ method: "notifications/tools/list_changed" }).catch(() => {});
-      }
+      for (const { server } of sessions.values()) await server.sendToolListChanged().catch(() => {});
     },
     calls,
     requests,

@@ -1290,32 +1290,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/instances/{instanceId}/mcp-servers/{serverId}/authorize": {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: string;
-            };
-            path: {
-                instanceId: string;
-                serverId: string;
-            };
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Begin to authorize an instance at an MCP server, by OAuth 2.1
-         * @description Open `authorizationUrl` in a browser. Once somebody has consented there, the server's `status` changes. The URL counts once, until `expiresAt`; beginning again ends an earlier one.
-         */
-        post: operations["authorizeMcpServer"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/v1/instances/{instanceId}/mcp-servers": {
         parameters: {
             query?: never;
@@ -8154,53 +8128,6 @@ export interface operations {
             503: components["responses"]["host_full"];
         };
     };
-    authorizeMcpServer: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
-                "X-Request-Id"?: string;
-            };
-            path: {
-                instanceId: string;
-                serverId: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Success */
-            200: {
-                headers: {
-                    "X-Request-Id": components["headers"]["requestId"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "authorizationUrl": "text",
-                     *       "expiresAt": "2026-11-22T10:00:00.000Z"
-                     *     }
-                     */
-                    "application/json": {
-                        authorizationUrl: string;
-                        /** Format: date-time */
-                        expiresAt: string;
-                    };
-                };
-            };
-            400: components["responses"]["invalid_request"];
-            401: components["responses"]["unauthorized"];
-            403: components["responses"]["forbidden"];
-            404: components["responses"]["not_found"];
-            408: components["responses"]["request_timeout"];
-            409: components["responses"]["conflict"];
-            413: components["responses"]["payload_too_large"];
-            429: components["responses"]["rate_limited"];
-            500: components["responses"]["internal_error"];
-            503: components["responses"]["host_full"];
-        };
-    };
     listMcpServers: {
         parameters: {
             query?: {
@@ -8231,26 +8158,28 @@ export interface operations {
                      *         {
                      *           "serverId": "mcp_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
                      *           "instanceId": "inst_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
-                     *           "name": "Ada",
-                     *           "url": "text",
-                     *           "headers": {},
+                     *           "name": "docs",
+                     *           "url": "https://mcp.example.com/mcp",
+                     *           "headers": {
+                     *             "Authorization": "Bearer {{secret:DOCS_TOKEN}}"
+                     *           },
                      *           "status": "ready",
                      *           "statusReason": null,
-                     *           "protocolVersion": null,
+                     *           "protocolVersion": "2026-07-28",
                      *           "tools": [
                      *             {
-                     *               "name": "Ada",
-                     *               "description": "Looks up the weather at a place",
+                     *               "name": "search",
+                     *               "description": "Searches the documents",
                      *               "inputSchema": {
                      *                 "type": "object",
                      *                 "properties": {
-                     *                   "name": {
-                     *                     "type": "string"
-                     *                   },
-                     *                   "content": {
+                     *                   "query": {
                      *                     "type": "string"
                      *                   }
-                     *                 }
+                     *                 },
+                     *                 "required": [
+                     *                   "query"
+                     *                 ]
                      *               },
                      *               "state": "approved"
                      *             }
@@ -8333,26 +8262,28 @@ export interface operations {
                      * @example {
                      *       "serverId": "mcp_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
                      *       "instanceId": "inst_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
-                     *       "name": "Ada",
-                     *       "url": "text",
-                     *       "headers": {},
+                     *       "name": "docs",
+                     *       "url": "https://mcp.example.com/mcp",
+                     *       "headers": {
+                     *         "Authorization": "Bearer {{secret:DOCS_TOKEN}}"
+                     *       },
                      *       "status": "ready",
                      *       "statusReason": null,
-                     *       "protocolVersion": null,
+                     *       "protocolVersion": "2026-07-28",
                      *       "tools": [
                      *         {
-                     *           "name": "Ada",
-                     *           "description": "Looks up the weather at a place",
+                     *           "name": "search",
+                     *           "description": "Searches the documents",
                      *           "inputSchema": {
                      *             "type": "object",
                      *             "properties": {
-                     *               "name": {
-                     *                 "type": "string"
-                     *               },
-                     *               "content": {
+                     *               "query": {
                      *                 "type": "string"
                      *               }
-                     *             }
+                     *             },
+                     *             "required": [
+                     *               "query"
+                     *             ]
                      *           },
                      *           "state": "approved"
                      *         }
@@ -8402,26 +8333,28 @@ export interface operations {
                      * @example {
                      *       "serverId": "mcp_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
                      *       "instanceId": "inst_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
-                     *       "name": "Ada",
-                     *       "url": "text",
-                     *       "headers": {},
+                     *       "name": "docs",
+                     *       "url": "https://mcp.example.com/mcp",
+                     *       "headers": {
+                     *         "Authorization": "Bearer {{secret:DOCS_TOKEN}}"
+                     *       },
                      *       "status": "ready",
                      *       "statusReason": null,
-                     *       "protocolVersion": null,
+                     *       "protocolVersion": "2026-07-28",
                      *       "tools": [
                      *         {
-                     *           "name": "Ada",
-                     *           "description": "Looks up the weather at a place",
+                     *           "name": "search",
+                     *           "description": "Searches the documents",
                      *           "inputSchema": {
                      *             "type": "object",
                      *             "properties": {
-                     *               "name": {
-                     *                 "type": "string"
-                     *               },
-                     *               "content": {
+                     *               "query": {
                      *                 "type": "string"
                      *               }
-                     *             }
+                     *             },
+                     *             "required": [
+                     *               "query"
+                     *             ]
                      *           },
                      *           "state": "approved"
                      *         }
@@ -8532,26 +8465,28 @@ export interface operations {
                      * @example {
                      *       "serverId": "mcp_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
                      *       "instanceId": "inst_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
-                     *       "name": "Ada",
-                     *       "url": "text",
-                     *       "headers": {},
+                     *       "name": "docs",
+                     *       "url": "https://mcp.example.com/mcp",
+                     *       "headers": {
+                     *         "Authorization": "Bearer {{secret:DOCS_TOKEN}}"
+                     *       },
                      *       "status": "ready",
                      *       "statusReason": null,
-                     *       "protocolVersion": null,
+                     *       "protocolVersion": "2026-07-28",
                      *       "tools": [
                      *         {
-                     *           "name": "Ada",
-                     *           "description": "Looks up the weather at a place",
+                     *           "name": "search",
+                     *           "description": "Searches the documents",
                      *           "inputSchema": {
                      *             "type": "object",
                      *             "properties": {
-                     *               "name": {
-                     *                 "type": "string"
-                     *               },
-                     *               "content": {
+                     *               "query": {
                      *                 "type": "string"
                      *               }
-                     *             }
+                     *             },
+                     *             "required": [
+                     *               "query"
+                     *             ]
                      *           },
                      *           "state": "approved"
                      *         }
@@ -8603,26 +8538,28 @@ export interface operations {
                      * @example {
                      *       "serverId": "mcp_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
                      *       "instanceId": "inst_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
-                     *       "name": "Ada",
-                     *       "url": "text",
-                     *       "headers": {},
+                     *       "name": "docs",
+                     *       "url": "https://mcp.example.com/mcp",
+                     *       "headers": {
+                     *         "Authorization": "Bearer {{secret:DOCS_TOKEN}}"
+                     *       },
                      *       "status": "ready",
                      *       "statusReason": null,
-                     *       "protocolVersion": null,
+                     *       "protocolVersion": "2026-07-28",
                      *       "tools": [
                      *         {
-                     *           "name": "Ada",
-                     *           "description": "Looks up the weather at a place",
+                     *           "name": "search",
+                     *           "description": "Searches the documents",
                      *           "inputSchema": {
                      *             "type": "object",
                      *             "properties": {
-                     *               "name": {
-                     *                 "type": "string"
-                     *               },
-                     *               "content": {
+                     *               "query": {
                      *                 "type": "string"
                      *               }
-                     *             }
+                     *             },
+                     *             "required": [
+                     *               "query"
+                     *             ]
                      *           },
                      *           "state": "approved"
                      *         }
@@ -8689,26 +8626,28 @@ export interface operations {
                      * @example {
                      *       "serverId": "mcp_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
                      *       "instanceId": "inst_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
-                     *       "name": "Ada",
-                     *       "url": "text",
-                     *       "headers": {},
+                     *       "name": "docs",
+                     *       "url": "https://mcp.example.com/mcp",
+                     *       "headers": {
+                     *         "Authorization": "Bearer {{secret:DOCS_TOKEN}}"
+                     *       },
                      *       "status": "ready",
                      *       "statusReason": null,
-                     *       "protocolVersion": null,
+                     *       "protocolVersion": "2026-07-28",
                      *       "tools": [
                      *         {
-                     *           "name": "Ada",
-                     *           "description": "Looks up the weather at a place",
+                     *           "name": "search",
+                     *           "description": "Searches the documents",
                      *           "inputSchema": {
                      *             "type": "object",
                      *             "properties": {
-                     *               "name": {
-                     *                 "type": "string"
-                     *               },
-                     *               "content": {
+                     *               "query": {
                      *                 "type": "string"
                      *               }
-                     *             }
+                     *             },
+                     *             "required": [
+                     *               "query"
+                     *             ]
                      *           },
                      *           "state": "approved"
                      *         }

@@ -18,3 +18,19 @@ CREATE TABLE mcp_servers (
   updated_at INTEGER NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX mcp_servers_of_instance ON mcp_servers (instance_id, name);
+
+-- Agents are told of changed tools as they are of a changed status.
+CREATE TABLE instance_aftermath_next (
+  instance_id TEXT NOT NULL,
+  kind TEXT NOT NULL
+    CHECK (kind = 'agent.deleted' OR kind = 'cancel' OR kind = 'instance.runway' OR kind = 'instance.status'
+      OR kind = 'mcp.changed'),
+  -- JSON: what the event says.
+  data TEXT NOT NULL,
+  told_to TEXT NOT NULL DEFAULT '',
+  told_until TEXT NOT NULL DEFAULT '',
+  PRIMARY KEY (instance_id, kind)
+) STRICT, WITHOUT ROWID;
+INSERT INTO instance_aftermath_next SELECT * FROM instance_aftermath;
+DROP TABLE instance_aftermath;
+ALTER TABLE instance_aftermath_next RENAME TO instance_aftermath;
