@@ -38,9 +38,9 @@ async function main([task, ...rest]) {
   installPackages(findBun() ?? fetchBun(), ".");
   // The project's own Bun from here on. (npm puts node_modules/.bin on the PATH, whose `bun` is only an installer.)
   const bun = findBun() ?? stop("bun.lock's packages do not include Bun; remove node_modules and run this again");
-  // A test chain and its clients, and a server of S3: half a gigabyte that `npm start` should not wait for.
+  // A test chain and its clients, servers of S3 and OAuth: half a gigabyte that `npm start` should not wait for.
   if (["test", "check", "example"].includes(task)) installPackages(bun, "test/payers");
-  if (["test", "check"].includes(task)) installPackages(bun, "test/s3");
+  for (const folder of ["test/s3", "test/oauth"]) if (["test", "check"].includes(task)) installPackages(bun, folder);
   if (["test", "check", "client"].includes(task)) installPackages(bun, "clients/tools");
   const commands = commandsOf(bun);
   for (const [index, command] of commands.entries()) {

@@ -4,7 +4,7 @@ import { type Route, route } from "../http/route.ts";
 import { record } from "../lib/record.ts";
 import { defaultPolicyOf } from "../tools/policy.ts";
 import { CHANGES, POLICIES } from "../tools/tool.ts";
-import type { Toolbox } from "../tools/toolbox.ts";
+import type { ToolboxOf } from "../tools/toolboxes.ts";
 import type { Agents } from "./agents.ts";
 
 /** A tool as the API shows it (docs/contract/api.md, Tools). */
@@ -23,7 +23,7 @@ const ToolRecord = record("Tool", () =>
   }),
 );
 
-export function toolRoutes(agents: Pick<Agents, "get">, toolbox: Toolbox): Route[] {
+export function toolRoutes(agents: Pick<Agents, "get">, toolboxOf: ToolboxOf): Route[] {
   return [
     route({
       method: "GET",
@@ -39,6 +39,7 @@ export function toolRoutes(agents: Pick<Agents, "get">, toolbox: Toolbox): Route
       handle({ found: { agent }, query, startPage }) {
         const start = startPage(`tools ${agent.agentId}`, query());
         const { position } = start;
+        const toolbox = toolboxOf(agent.instanceId);
         const tools = toolbox.tools
           .toSorted((a, b) => (a.name < b.name ? -1 : 1))
           .filter(({ name }) => position === null || name > position);
@@ -52,7 +53,7 @@ export function toolRoutes(agents: Pick<Agents, "get">, toolbox: Toolbox): Route
               name: tool.name,
               description: tool.description,
               inputSchema: toolbox.schemaOf(tool.name),
-              source: "built-in",
+              source: tool.source ?? "built-in",
               changes: tool.changes,
               untrustedOutput: tool.untrustedOutput,
               policy: agent.tools?.[tool.name] ?? defaultPolicy,

@@ -110,6 +110,7 @@ export function clearingPlan(
       { each: "agent", first: firstAgent },
       rows({ table: "installed_skills", by: "instance_id", key: "name", before: "", batch: 5 }),
       rows({ table: "secrets", by: "instance_id", key: "key", before: "", batch: 25 }),
+      rows({ table: "mcp_servers", by: "instance_id", key: "name", before: "", batch: 2 }),
       rows({ table: "workspace_changes", by: "instance_id", key: "change_id", before: "", batch: 100 }),
       rows(self("instances", "instance_id")),
     ],

@@ -35,7 +35,6 @@ import { createMeter } from "../meter/meter.ts";
 import { mailRunways } from "../meter/runway-notice.ts";
 import { createModelChoice, withOwnServers } from "../models/choice.ts";
 import { createEngines } from "../models/engines.ts";
-import type { OpenAiOptions } from "../models/openai.ts";
 import { createPaymentGateway } from "../payments/gateway.ts";
 import { invoiceQueries } from "../payments/invoice-queries.ts";
 import { findLostWallet } from "../payments/lost-wallet.ts";
@@ -54,8 +53,10 @@ import { isOfServer } from "../tools/toolbox.ts";
 import { createCallModel } from "../usage/call-model.ts";
 import type { Foundation } from "./foundation.ts";
 import { limitDefaults } from "./limit-defaults.ts";
+import { createMcp, type McpParts } from "./mcp-servers.ts";
 import { createModelCalls } from "./model-calls.ts";
 import { measureModelCalls } from "./model-metrics.ts";
+import { openAiOptions } from "./openai-options.ts";
 import { createOwnServers } from "./own-servers.ts";
 import { createTools, type ToolChoice } from "./tools.ts";
 import { openTraces } from "./traces.ts";
@@ -142,7 +143,9 @@ export async function createFeatures(
     removals,
     createFolder: workspaces.createInstanceFolder,
   });
-  const secrets = createSecrets({ store, clock, audit, masterKey: openMasterKey(dataDir) });
+  const masterKey = openMasterKey(dataDir);
+  const alsoHidden = (instanceId: string): ReadonlyMap<string, string> => mcp.credentials.values(instanceId);
+  const secrets = createSecrets({ store, clock, audit, masterKey, alsoHidden });
   const locked = secrets.countLocked();
   if (locked > 0) {
     log.warn({ locked }, "secrets were stored under another master key and cannot be read; set them again");
@@ -175,18 +178,20 @@ export async function createFeatures(
   const spend: Host["spend"] = (...work) => host.spend(...work);
   const delegation = createDelegation({
     ...{ store, clock, agents, instances },
-    toolbox: () => toolbox,
+    toolboxOf: (instanceId) => toolboxOf(instanceId),
     messaging: () => conversations,
   });
   const together = delegation.port;
+  const tellAgents: McpParts["tellAgents"] = (...change) => conversations.aftermath.add(...change);
+  const mcp = createMcp({ store, clock, audit, log, web, instances, rules, masterKey, publicUrl, tellAgents });
   const notes = createNotes(store.db, clock);
   const searchMemory: Memory["search"] = (...search) => memory.memory.search(...search);
   const rooms = {
-    ...{ store, instances, agents, workspaces, spend, audit, approvals, rules, web, sandbox, skills, together },
+    ...{ store, instances, agents, workspaces, spend, audit, approvals, rules, web, sandbox, skills, together, mcp },
     searchMemory,
     noteWrite: noteWrites(notes),
   };
-  const { toolbox, policy, counts: toolCalls } = createTools({ ...rooms, appendEvents }, tools ?? {});
+  const { toolbox, toolboxOf, policy, counts: toolCalls } = createTools({ ...rooms, appendEvents }, tools ?? {});
   const { answerTokens } = config;
   const cacheDir = join(dataDir, "cache");
   const memoryBytes = modelMemoryBytes(config.modelMemory);
@@ -200,7 +205,7 @@ export async function createFeatures(
   const host = createHost({
     clock,
     log,
-    toolbox,
+    toolboxOf,
     policy,
     callModel: createCallModel({
       ...{ ...modelCalls, clock, engineOf: engines.of },
@@ -229,7 +234,7 @@ export async function createFeatures(
     removals,
     quotas,
     skills,
-    tools: toolbox,
+    toolsOf: toolboxOf,
     defaultModel: config.model,
     modelFor: ({ originType, originId }) =>
       originType === "schedule" && originId !== null ? scheduledModel(originId) : null,
@@ -267,7 +272,8 @@ export async function createFeatures(
   const { pepper } = hostKeys;
   const access = { keys, tokens, revokedTokens, pepper, authenticate, stillValid };
   const held = { limits, quotas, removals, mail, ...access, idempotency, startPage, checkpoints };
-  const run = { traces, catalog, skills, engines, host, toolbox, toolCalls, approvals, rules, web, sandbox };
+  const tooling = { toolbox, toolboxOf, toolCalls, mcp, approvals, rules, web, sandbox };
+  const run = { traces, catalog, skills, engines, host, ...tooling };
   return {
     ...held,
     ...run,
@@ -284,16 +290,5 @@ export async function createFeatures(
     delegation,
     scheduling,
     memory,
-  };
-}
-
-function openAiOptions({ openAiBaseUrl, openAiApiKey, answerTokens }: Config, log: Log): OpenAiOptions | null {
-  if (openAiBaseUrl === null) return null;
-  return {
-    baseUrl: openAiBaseUrl,
-    apiKey: openAiApiKey ?? undefined,
-    answerTokens,
-    passesTrace: true,
-    log: (retry) => log.warn(retry, "model server: retrying"),
   };
 }

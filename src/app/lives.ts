@@ -19,13 +19,14 @@ const shorter = (one: number | null, other: number | null): number | null =>
 interface LivingParts extends Pick<Features, "idempotency" | "keys" | "revokedTokens" | "checkpoints"> {
   conversations: Pick<Features["conversations"], "aging" | "events">;
   paymentGateway: Pick<Features["paymentGateway"], "prune">;
+  mcp: { authorization: Pick<Features["mcp"]["authorization"], "prune"> };
 }
 
 /** Every kind of rows that comes to the end of its life by itself (docs/contract/operations.md, What is kept). */
 export function livesOf(
   { store, outbox, links, clock }: Foundation,
   { keepMessages, keepRuns, keepEvents, keepUsage, keepKeys, keepAudit }: Config,
-  { idempotency, conversations, paymentGateway, keys, revokedTokens, checkpoints }: LivingParts,
+  { idempotency, conversations, paymentGateway, keys, revokedTokens, checkpoints, mcp }: LivingParts,
 ): Life[] {
   const { aging, events } = conversations;
   const usage = createUsageAging(store.sqlite);
@@ -83,6 +84,7 @@ export function livesOf(
     own("sign_in_links", links.prune),
     own("sign_in_addresses", (most) => pruneKnownAddresses(store, clock, most)),
     own("revoked_tokens", revokedTokens.prune),
+    own("mcp_authorizations", mcp.authorization.prune),
     own("outbox", outbox.prune),
   ];
 }

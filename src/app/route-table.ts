@@ -10,6 +10,8 @@ import type { Route } from "../http/route.ts";
 import { instanceRoutes } from "../instances/routes.ts";
 import { ledgerRoutes } from "../ledger/routes.ts";
 import { signInMail } from "../mail/sign-in-mail.ts";
+import { authorizationRoutes } from "../mcp/authorization/routes.ts";
+import { mcpServerRoutes } from "../mcp/routes.ts";
 import { mcpRoutes } from "../mcp-server/routes.ts";
 import { memoryRoutes } from "../memory/routes.ts";
 import { conversationRoutes } from "../messages/conversation-routes.ts";
@@ -99,7 +101,7 @@ export function createRoutes(parts: RouteTableParts): Route[] {
     ...billingRoutes({ ...config, meter, takePayment, quote: features.paymentGateway.invoices.quote }),
     ...agentRoutes(instances, agents, workspaces),
     ...bundleRoutes({ instances, agents, exports: features.exports, imports: features.imports, lasting, keepOpen }),
-    ...toolRoutes(agents, features.toolbox),
+    ...toolRoutes(agents, features.toolboxOf),
     ...approvalRoutes({ approvals: features.approvals, rules: features.rules, instances }),
     ...conversationRoutes({ agents, ...conversations, redact: features.web.broker.redact, keepOpen }),
     ...messageRoutes({ clock, agents, ...conversations, lasting, keepOpen }),
@@ -118,6 +120,8 @@ export function createRoutes(parts: RouteTableParts): Route[] {
     ...hostRoutes({ model: config.model, offer, isFromHere }),
     ...skillRoutes(catalog, skills, instances),
     ...secretRoutes(secrets, instances),
+    ...authorizationRoutes({ instances, ...features.mcp, keepOpen }),
+    ...mcpServerRoutes({ instances, servers: features.mcp.servers, policy: features.web.egress.policy }),
   ];
   const { runs } = conversations;
   return [

@@ -1,6 +1,5 @@
 import type { Approvals } from "../approvals/approvals.ts";
 import type { Config } from "../config.ts";
-import { consolePages } from "../console/pages.ts";
 import type { Delegation } from "../delegation/delegation.ts";
 import { createAdmission } from "../http/admission.ts";
 import { allowOrigins } from "../http/cross-origin.ts";
@@ -11,7 +10,6 @@ import { createMetrics } from "../http/metrics.ts";
 import { isFromThisMachine } from "../http/request.ts";
 import type { Route } from "../http/route.ts";
 import { createFetch } from "../http/server.ts";
-import { statusPages } from "../http/status-pages.ts";
 import { secondsOf } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { createAccountRates } from "../limits/account-rates.ts";
@@ -23,7 +21,6 @@ import type { Runs } from "../messages/runs/runs.ts";
 import type { MeterTimer } from "../meter/meter-timer.ts";
 import { createMeterTimer } from "../meter/meter-timer.ts";
 import { OLLAMA_URL } from "../models/ollama.ts";
-import { referencePages } from "../reference/pages.ts";
 import type { ScheduleTimer } from "../schedules/schedule-timer.ts";
 import { checkInBackground } from "../storage/background-check.ts";
 import { createRetention } from "../storage/retention.ts";
@@ -35,6 +32,7 @@ import { gaugesOf } from "./gauges.ts";
 import { type Housekeeping, housekeepingTasks, startHousekeeping } from "./housekeeping.ts";
 import { livesOf } from "./lives.ts";
 import { modelOffer } from "./model-offer.ts";
+import { createPages } from "./pages.ts";
 import { createRoutes } from "./route-table.ts";
 import { VERSION } from "./version.ts";
 
@@ -161,49 +159,45 @@ async function startOn(
   };
   /** Logged once a minute: a client that fills the host must not fill its log too. */
   const fullness = createFixedWindows(seconds, { seconds: 60, max: 1 });
-  const fetch = createFetch(
-    routes,
-    [...consolePages({ mailed: config.smtpUrl !== null }), ...referencePages(), ...statusPages(status)],
-    {
-      admission: createAdmission({
-        authenticate(request) {
-          store.readTogether();
-          return features.authenticate({
-            authorization: request.headers.get("authorization"),
-            apiKey: request.headers.get("x-api-key"),
-            address: () => addressOf(request),
-          });
-        },
-        accountRates: createAccountRates(features.limits, seconds),
-        addressOf,
-        addressRequests: config.addressRequests,
-        addressRefusals: config.addressRefusals,
-        now: seconds,
-      }),
-      bodies: createIncomingBodies({ now: seconds }),
-      turns: createFairTurns({ maxMs: TURN_SHARE_MS, share: THREAD_SHARE }),
-      idempotency: features.idempotency,
-      startPage: features.startPage,
-      commits: {
-        shared: (work) => store.commitSoon(work, "full"),
-        alone: async (work) => store.transaction(work),
+  const fetch = createFetch(routes, createPages(config, foundation, features, keepOpen, publicUrl, status), {
+    admission: createAdmission({
+      authenticate(request) {
+        store.readTogether();
+        return features.authenticate({
+          authorization: request.headers.get("authorization"),
+          apiKey: request.headers.get("x-api-key"),
+          address: () => addressOf(request),
+        });
       },
+      accountRates: createAccountRates(features.limits, seconds),
       addressOf,
-      traces: features.traces,
-      onAnswer({ route: { method, path }, requestId, accountId, runId }, code, startedMs, error) {
-        metrics.countRequest(method, path, code, (performance.now() - startedMs) / 1000);
-        const whose = { accountId: accountId ?? undefined, runId: runId ?? undefined };
-        const fields = { requestId, ...whose, method, path, status: code };
-        // A failing model, a stopped instance and a full host are answers, not faults of the server.
-        if (error?.status === 503 && error.cause === undefined) {
-          if (error.code === "internal_error" && fullness.count(error.message) === 0) log.warn(fields, error.message);
-        } else if (error?.code === "internal_error")
-          log.error({ err: error.cause ?? error, ...fields }, "request failed");
-        else log.debug(fields, "request");
-      },
-      onPageFailure: (about, error) => log.error({ err: error.cause, ...about }, "request failed"),
+      addressRequests: config.addressRequests,
+      addressRefusals: config.addressRefusals,
+      now: seconds,
+    }),
+    bodies: createIncomingBodies({ now: seconds }),
+    turns: createFairTurns({ maxMs: TURN_SHARE_MS, share: THREAD_SHARE }),
+    idempotency: features.idempotency,
+    startPage: features.startPage,
+    commits: {
+      shared: (work) => store.commitSoon(work, "full"),
+      alone: async (work) => store.transaction(work),
     },
-  );
+    addressOf,
+    traces: features.traces,
+    onAnswer({ route: { method, path }, requestId, accountId, runId }, code, startedMs, error) {
+      metrics.countRequest(method, path, code, (performance.now() - startedMs) / 1000);
+      const whose = { accountId: accountId ?? undefined, runId: runId ?? undefined };
+      const fields = { requestId, ...whose, method, path, status: code };
+      // A failing model, a stopped instance and a full host are answers, not faults of the server.
+      if (error?.status === 503 && error.cause === undefined) {
+        if (error.code === "internal_error" && fullness.count(error.message) === 0) log.warn(fields, error.message);
+      } else if (error?.code === "internal_error")
+        log.error({ err: error.cause ?? error, ...fields }, "request failed");
+      else log.debug(fields, "request");
+    },
+    onPageFailure: (about, error) => log.error({ err: error.cause, ...about }, "request failed"),
+  });
 
   workspaces.recover();
   features.imports.recover();
@@ -277,6 +271,7 @@ async function startOn(
       await paymentGateway.stop();
       await meterTimer.stop();
       host.close();
+      features.mcp.connections.closeAll();
       features.web.close();
       await sandbox.close();
       await engines.close();

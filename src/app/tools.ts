@@ -23,9 +23,11 @@ import { searchMemory } from "../tools/search-memory.ts";
 import { createSearchTools } from "../tools/search-tools.ts";
 import type { Tool, ToolContext } from "../tools/tool.ts";
 import { createToolbox, type Toolbox } from "../tools/toolbox.ts";
+import { createToolboxes, type ToolboxOf } from "../tools/toolboxes.ts";
 import { updatePlan } from "../tools/update-plan.ts";
 import { workspaceTools } from "../tools/workspace-files.ts";
 import { decodeText } from "../workspace/workspace.ts";
+import type { Mcp } from "./mcp-servers.ts";
 import type { Web } from "./web.ts";
 
 export interface ToolParts extends AgentFilesParts {
@@ -38,6 +40,7 @@ export interface ToolParts extends AgentFilesParts {
   skills: Pick<Skills, "outline" | "read">;
   /** The agents that a call may wait for. */
   together: AgentsPort;
+  mcp: Pick<Mcp, "tools">;
   searchMemory(...search: Parameters<Memory["search"]>): ReturnType<Memory["search"]>;
 }
 
@@ -49,7 +52,9 @@ export interface ToolCalls {
 }
 
 export interface Tools {
+  /** Those of the host. */
   toolbox: Toolbox;
+  toolboxOf: ToolboxOf;
   policy: PolicyPorts;
   /** Since the start. */
   counts(): ToolCalls[];
@@ -119,9 +124,12 @@ export function createTools(parts: ToolParts, { only, more = [] }: ToolChoice): 
     updatePlan(showPlan),
     messageAgent(together),
     delegate(together),
-    createSearchTools(({ agentId, onlyTools }) => toolbox.searchable(agents.find(agentId)?.tools ?? null, onlyTools)),
+    createSearchTools(({ instanceId, agentId, onlyTools }) =>
+      toolboxOf(instanceId).searchable(agents.find(agentId)?.tools ?? null, onlyTools),
+    ),
     callByName,
   ];
   const toolbox = createToolbox([...(only ?? own), ...more]);
-  return { toolbox, policy, counts: () => [...counts.values()] };
+  const toolboxOf = createToolboxes(toolbox, parts.mcp.tools);
+  return { toolbox, toolboxOf, policy, counts: () => [...counts.values()] };
 }

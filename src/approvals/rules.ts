@@ -20,6 +20,8 @@ export interface ApprovalRules {
   page(instanceId: string, after: string | null, limit: number): ApprovalRule[];
   /** Throws `not_found`. */
   remove(instanceId: string, ruleId: string): void;
+  /** Removes those of the instance for tools whose names begin so. Call it in a transaction. */
+  forget(instanceId: string, prefix: string): void;
 }
 
 export function createApprovalRules(db: Db, clock: Clock): ApprovalRules {
@@ -69,5 +71,10 @@ export function createApprovalRules(db: Db, clock: Clock): ApprovalRules {
         : undefined;
       if (!gone) throw notFound("approval rule");
     },
+    forget: (instanceId, prefix) =>
+      void db
+        .delete(approvalRules)
+        .where(and(ofInstance(instanceId), sql`substr(${approvalRules.tool}, 1, ${prefix.length}) = ${prefix}`))
+        .run(),
   };
 }

@@ -32,7 +32,7 @@ export interface DelegationParts {
   agents: Pick<Agents, "find">;
   instances: Pick<Instances, "find">;
   /** These two are built later, and asked for when something is asked. */
-  toolbox(): Pick<Toolbox, "offerTo">;
+  toolboxOf(instanceId: string): Pick<Toolbox, "offerTo">;
   messaging(): Pick<Messaging, "messages" | "conversations" | "runs" | "events">;
 }
 
@@ -58,10 +58,10 @@ interface Errand {
 }
 
 export function createDelegation(parts: DelegationParts): Delegation {
-  const { store, clock, agents, instances, toolbox, messaging } = parts;
+  const { store, clock, agents, instances, toolboxOf, messaging } = parts;
   const queries = delegationQueries(store.db);
   const { run: runOf, reply: replyOf } = messageQueries(store.db);
-  const rules = createRules({ queries, agents, instances, runOf, toolbox });
+  const rules = createRules({ queries, agents, instances, runOf, toolboxOf });
 
   function messageErrands(chain: Chain, { agent, message }: AgentMessage): Errand[] {
     rules.requireRoom(chain, 1);

@@ -35,7 +35,7 @@ export interface RuleParts {
   agents: Pick<Agents, "find">;
   instances: Pick<Instances, "find">;
   runOf(runId: string): Run | undefined;
-  toolbox(): Pick<Toolbox, "offerTo">;
+  toolboxOf(instanceId: string): Pick<Toolbox, "offerTo">;
 }
 
 /** What a run may ask other agents. All of it throws `conflict`, in words for a model, where it may not. */
@@ -51,7 +51,7 @@ export interface Rules {
 
 const refuse = (message: string) => new AppError("conflict", message);
 
-export function createRules({ queries, agents, instances, runOf, toolbox }: RuleParts): Rules {
+export function createRules({ queries, agents, instances, runOf, toolboxOf }: RuleParts): Rules {
   const nameOf = (agentId: string) => agents.find(agentId)?.displayName ?? "a deleted agent";
 
   function find(instanceId: string, asking: string, name: string): Agent {
@@ -118,7 +118,7 @@ export function createRules({ queries, agents, instances, runOf, toolbox }: Rule
       if (own?.title != null) throw refuse("you work on a part of a task yourself: do it without further copies");
       const agent = run && agents.find(run.agentId);
       const policies = agent?.tools ?? null;
-      const all = toolbox()
+      const all = toolboxOf(run?.instanceId ?? "")
         .offerTo(policies, Number.POSITIVE_INFINITY)
         .map(({ name }) => name)
         .filter((name) => !NOT_FOR_COPIES.includes(name));

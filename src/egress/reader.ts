@@ -39,7 +39,7 @@ export function createSocketReader(socket: Socket, signal: AbortSignal): SocketR
     const before = held.length;
     while (held.length === before) {
       signal.throwIfAborted();
-      if (failure) throw new EgressError("connect", `the connection broke: ${failure.message}`, { cause: failure });
+      if (failure) throw new EgressError("broken", `the connection broke: ${failure.message}`, { cause: failure });
       if (ended) return false;
       const { promise, resolve } = Promise.withResolvers<void>();
       wake = resolve;

@@ -7,6 +7,7 @@ const EGRESS_FAULTS = [
   "dns",
   "connect",
   "tls",
+  "broken",
   "protocol",
   "size",
   "redirect",

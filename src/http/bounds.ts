@@ -18,6 +18,8 @@ export const BOUNDS = {
   texts: { answerBytes: 8 * MIB, endsWith: "the commit" },
   /** Waits for another machine: a mail server, the nodes of a chain, a facilitator. */
   outside: { answerBytes: 256 * KIB, endsWith: "the deadline of the call in limits/outgoing.ts" },
+  /** Waits for an MCP server, and shows all its tools. */
+  listing: { answerBytes: 2 * MIB, endsWith: "the deadline of the call in limits/outgoing.ts" },
   /** Waits for an agent, holding a slot meanwhile (lasting-answers.ts). */
   run: { answerBytes: 8 * MIB, endsWith: "the run" },
   /** Vectors of at most 256 texts: waits for the model process, a few texts at a time. */

@@ -118,6 +118,7 @@ export const PATH_PARAMETERS = {
   approvalId: ofId("appr"),
   ruleId: ofId("rule"),
   scheduleId: ofId("sch"),
+  serverId: ofId("mcp"),
   keyId: ofId("key"),
   model: inPath("^(agt_[0-9a-f]{32}|local:all-minilm-l6-v2)$", "local:all-minilm-l6-v2", "A model's id in the list"),
   name: inPath("^[a-z0-9]+(-[a-z0-9]+)*$", "code-review", "A skill's name"),

@@ -12,6 +12,7 @@ export const TAGS = {
   approvals: "What waits for a person's decision",
   events: "What happens to an agent, while it happens",
   skills: "What agents can be taught",
+  "mcp-servers": "Servers of the Model Context Protocol, whose tools agents have",
   secrets: "Credentials that skills use and nobody can read",
   billing: "The balance, what it was spent on, and how to top it up",
   host: "The model of this host",

@@ -12,6 +12,7 @@ export type IdPrefix =
   | "appr"
   | "rule"
   | "sch"
+  | "mcp"
   | "wait"
   | "inv"
   | "txn"

@@ -8,8 +8,8 @@ const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
 /** Whether a text, if it is JSON, is nested deeper than that. Takes as long as it has characters. */
-export function isTooDeep(json: string): boolean {
-  if (json.length <= MAX_JSON_DEPTH) return false;
+export function isTooDeep(json: string, most = MAX_JSON_DEPTH): boolean {
+  if (json.length <= most) return false;
   let depth = 0;
   for (let at = 0; at < json.length; at++) {
     const code = json.charCodeAt(at);
@@ -19,7 +19,7 @@ export function isTooDeep(json: string): boolean {
         if (end === BACKSLASH) at++;
       }
     } else if (code === 0x5b || code === 0x7b) {
-      if (++depth > MAX_JSON_DEPTH) return true;
+      if (++depth > most) return true;
     } else if (code === 0x5d || code === 0x7d) depth--;
   }
   return false;

@@ -45,6 +45,21 @@ export const OUTGOING = {
     largeAnswers: { total: 8, maxPerOwner: 2, maxWaitingPerOwner: 16 },
     redirects: 3,
   },
+  /**
+   * Servers of the Model Context Protocol, through the guard of agents' requests. The deadline is for connecting, and for a
+   * list of tools; a call has its own. `connections` are clients, each of which may listen for changes while it is open.
+   */
+  mcp: {
+    files: ["mcp/connections.ts"],
+    deadlineMs: 20_000,
+    callMs: 60_000,
+    answerBytes: 5 * MIB,
+    connections: 64,
+    clients: { total: 64, maxPerOwner: 16 },
+    /** Calls and lists at the same time. */
+    places: { total: 64, maxPerOwner: 16, maxWaitingPerOwner: 64 },
+    idleMs: 5 * 60_000,
+  },
   /** Traces to the operator's collector, if there is one; the deadline is the longest that may be set. */
   traces: { files: ["traces/sending.ts"], deadlineMs: 30_000, answerBytes: 4 * MIB, connections: 4 },
   /** A model server is asked for its models: by `roost doctor`, and for the sizes of their contexts, once at a time. */

@@ -4,7 +4,7 @@ import type { ClearRows } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
 
 /** What remains to be done after an instance's change, in the order in which it is done. */
-type Kind = "agent.deleted" | "cancel" | "instance.runway" | "instance.status";
+type Kind = "agent.deleted" | "cancel" | "instance.runway" | "instance.status" | "mcp.changed";
 
 export interface AftermathParts {
   store: Store;

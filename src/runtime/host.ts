@@ -40,7 +40,7 @@ export interface HostParts extends WorkerCallParts {
   bounds: HostBounds;
   /** Called when places have become free, at most once in a turn of the event loop. */
   onRoom(): void;
-  /** Starts a worker; by default a thread. */
+  /** By default a thread. */
   spawn?: typeof spawnWorker;
   /** How often workers are checked, and how many checks a worker may leave unanswered before it counts as stuck. */
   tickMs?: number;
@@ -54,7 +54,7 @@ interface Instance extends IdleWorker, CallingInstance {
   /** What the worker has sent, as long as it waits for its turn. */
   inbox: string[];
   isServed: boolean;
-  /** Checks since the worker was pinged; null once it has answered. */
+  /** Checks since its ping; null once it has answered. */
   unanswered: number | null;
 }
 
@@ -77,7 +77,7 @@ const WORKER_LOST: RunOutcome = {
 
 /** Runs one worker for each awake instance, and serves its port. */
 export function createHost(parts: HostParts): Host {
-  const { clock, log, toolbox, idleMs, bounds, onRoom } = parts;
+  const { clock, log, toolboxOf, idleMs, bounds, onRoom } = parts;
   const { spawn = spawnWorker, tickMs = TICK_MS, stuckTicks = STUCK_TICKS } = parts;
   const turns = createFairTurns(TURNS);
   const calls = createWorkerCalls(parts, turns);
@@ -193,7 +193,7 @@ export function createHost(parts: HostParts): Host {
 
   function receive(instanceId: string, instance: Instance, message: WorkerToHost): void {
     if (instances.get(instanceId) !== instance) return;
-    const { worker } = instance;
+    const [{ worker }, toolbox] = [instance, () => toolboxOf(instanceId)];
     switch (message.type) {
       case "ready":
         if (message.protocol !== PROTOCOL_VERSION)
@@ -202,7 +202,7 @@ export function createHost(parts: HostParts): Host {
       case "run.events": {
         const held = instance.runs.get(message.runId);
         if (!held) break;
-        const acts = message.events.some((event) => event.type === "tool.started" && changesOutside(toolbox, event));
+        const acts = message.events.some((event) => event.type === "tool.started" && changesOutside(toolbox(), event));
         held.committed = held.run.sink(message.events, acts ? "full" : "process", held.waits);
         instance.lastUsedMs = monotonicMs();
         const last = message.events.at(-1);
@@ -215,9 +215,11 @@ export function createHost(parts: HostParts): Host {
       case "tool.call":
         void calls.callTool(instance, message);
         break;
-      case "tool.weigh":
-        worker.send({ type: "tool.weighed", callId: message.callId, together: changeNothing(toolbox, message.calls) });
+      case "tool.weigh": {
+        const together = changeNothing(toolbox(), message.calls);
+        worker.send({ type: "tool.weighed", callId: message.callId, together });
         break;
+      }
       case "model.cancel":
       case "tool.cancel":
         instance.calls.get(message.callId)?.abort.abort();
@@ -239,7 +241,6 @@ export function createHost(parts: HostParts): Host {
     }
   }, tickMs);
   timer.unref();
-
   return {
     hasPlace: (accountId) => places.runs.shortfall(accountId) === 0,
     reserve(accountId, instanceId) {

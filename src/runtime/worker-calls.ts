@@ -4,7 +4,7 @@ import type { FairTurns } from "../limits/fair-turns.ts";
 import type { ModelEvent, ToolDescription } from "../models/engine.ts";
 import { callTool } from "../tools/policy.ts";
 import type { PolicyPorts } from "../tools/ports.ts";
-import type { Toolbox } from "../tools/toolbox.ts";
+import type { ToolboxOf } from "../tools/toolboxes.ts";
 import { type HeldRun, type HostedRun, takeGoAhead } from "./hosted-run.ts";
 import type { CallModel } from "./model-call.ts";
 import { failureOf } from "./model-failure.ts";
@@ -15,7 +15,7 @@ import type { WorkerHandle } from "./worker-handle.ts";
 export interface WorkerCallParts {
   clock: Clock;
   log: Log;
-  toolbox: Toolbox;
+  toolboxOf: ToolboxOf;
   policy: PolicyPorts;
   callModel: CallModel;
 }
@@ -42,7 +42,7 @@ export interface CallingInstance {
 
 /** Makes the calls of models and tools that workers ask for. Those of tools wait for their account's turn. */
 export function createWorkerCalls(parts: WorkerCallParts, turns: FairTurns) {
-  const { clock, log, toolbox, policy, callModel } = parts;
+  const { clock, log, toolboxOf, policy, callModel } = parts;
   return {
     async callModel(
       { instanceId, accountId, worker, runs, calls }: CallingInstance,
@@ -112,6 +112,7 @@ export function createWorkerCalls(parts: WorkerCallParts, turns: FairTurns) {
         waiting: held.waits.length,
         signal,
       };
+      const toolbox = toolboxOf(instanceId);
       const trace = held.trace?.tool({ ...call, name: toolbox.find(call.name)?.name ?? "unknown" });
       const reply = await turns.spend(accountId, () => callTool(toolbox, call, context, policy), CALL_MS);
       trace?.end("waitsFor" in reply ? { output: null, isError: false } : reply);

@@ -25,7 +25,7 @@ export interface Broker extends SecretBroker {
 
 /** What agents may do with secrets (docs/contract/security.md, Secrets). */
 export function createBroker({ store, secrets, requirementsOf, isNamed }: BrokerParts): Broker {
-  function requireAllowed(instanceId: string, name: string, target: Target): void {
+  function requireDeclared(instanceId: string, name: string, target: Target): void {
     const hosts = [...(requirementsOf(instanceId).secrets.get(name) ?? [])];
     if (!hosts.some((host) => isNamedBy(host, target))) {
       const known =
@@ -34,6 +34,9 @@ export function createBroker({ store, secrets, requirementsOf, isNamed }: Broker
           : "no installed skill declares it together with a host";
       throw new EgressError("policy", `the secret ${name} may not be sent to ${shownHost(target)}: ${known}`);
     }
+  }
+
+  function requireSafe(name: string, target: Target): void {
     if (!target.secure && !isNamed(target)) {
       throw new EgressError(
         "policy",
@@ -56,18 +59,27 @@ export function createBroker({ store, secrets, requirementsOf, isNamed }: Broker
     return value;
   }
 
+  type Texts = Parameters<SecretBroker["fill"]>[2];
+
+  async function fill(instanceId: string, texts: Texts, requireAllowed: (name: string) => void): Promise<string[]> {
+    for (const [, text] of texts) requireWellFormed(text);
+    const names = new Set(texts.flatMap(([, text]) => [...text.matchAll(PLACEHOLDER)].map(([, name = ""]) => name)));
+    for (const name of names) requireAllowed(name);
+    const values = new Map<string, string>();
+    for (const name of names) values.set(name, await read(instanceId, name));
+    return texts.map(([place, text]) =>
+      text.replace(PLACEHOLDER, (_, name: string) => written(place, name, values.get(name) ?? "")),
+    );
+  }
+
   return {
     declares: (instanceId, target) => [...requirementsOf(instanceId).hosts].some((host) => isNamedBy(host, target)),
-    async fill(instanceId, target, texts) {
-      for (const [, text] of texts) requireWellFormed(text);
-      const names = new Set(texts.flatMap(([, text]) => [...text.matchAll(PLACEHOLDER)].map(([, name = ""]) => name)));
-      for (const name of names) requireAllowed(instanceId, name, target);
-      const values = new Map<string, string>();
-      for (const name of names) values.set(name, await read(instanceId, name));
-      return texts.map(([place, text]) =>
-        text.replace(PLACEHOLDER, (_, name: string) => written(place, name, values.get(name) ?? "")),
-      );
-    },
+    fill: (instanceId, target, texts) =>
+      fill(instanceId, texts, (name) => {
+        requireDeclared(instanceId, name, target);
+        requireSafe(name, target);
+      }),
+    fillFor: (instanceId, target, texts) => fill(instanceId, texts, (name) => requireSafe(name, target)),
     redact: (instanceId, text) => redact(text, secrets.values(instanceId)),
   };
 }

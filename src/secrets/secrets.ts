@@ -17,6 +17,8 @@ export interface SecretParts {
   audit: Audit;
   /** 32 bytes: see master-key.ts. */
   masterKey: Buffer;
+  /** What else is to be found in an instance's texts, by what it is: credentials that other rooms keep. */
+  alsoHidden?(instanceId: string): ReadonlyMap<string, string>;
 }
 
 /** An instance's secrets. The caller must have checked access to the instance. */
@@ -44,7 +46,7 @@ export interface Secrets {
 
 const about = (instanceId: string, key: string, dataKeyId: number): string => `${instanceId}|${key}|${dataKeyId}`;
 
-export function createSecrets({ store, clock, audit, masterKey }: SecretParts): Secrets {
+export function createSecrets({ store, clock, audit, masterKey, alsoHidden }: SecretParts): Secrets {
   const queries = secretQueries(store.db);
   const dataKeys = createDataKeys(store, clock, masterKey);
 
@@ -91,7 +93,7 @@ export function createSecrets({ store, clock, audit, masterKey }: SecretParts): 
       return value;
     },
     values(instanceId) {
-      const values = new Map<string, string>();
+      const values = new Map(alsoHidden?.(instanceId));
       for (const secret of queries.all(instanceId)) {
         const dataKey = dataKeys.open(secret.dataKeyId);
         const value = dataKey && unseal(dataKey.key, secret.sealed, about(instanceId, secret.key, secret.dataKeyId));

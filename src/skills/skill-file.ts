@@ -1,5 +1,5 @@
 import { AppError } from "../lib/app-error.ts";
-import { describeHidden, findHidden } from "./hidden-characters.ts";
+import { describeHidden, findHidden } from "../lib/hidden-characters.ts";
 
 /** What a skill requires of the instance that installs it. */
 export interface SkillNeeds {

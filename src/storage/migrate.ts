@@ -28,6 +28,8 @@ import heartbeats from "./migrations/0023-heartbeats.sql" with { type: "text" };
 import retention from "./migrations/0024-retention.sql" with { type: "text" };
 import delegations from "./migrations/0025-delegations.sql" with { type: "text" };
 import scheduleIds from "./migrations/0026-schedule-ids.sql" with { type: "text" };
+import mcpServers from "./migrations/0027-mcp-servers.sql" with { type: "text" };
+import mcpAuthorizations from "./migrations/0028-mcp-authorizations.sql" with { type: "text" };
 import schema from "./schema.sql" with { type: "text" };
 
 /**
@@ -61,6 +63,8 @@ export const MIGRATIONS: readonly string[] = [
   retention,
   delegations,
   scheduleIds,
+  mcpServers,
+  mcpAuthorizations,
 ];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
@@ -71,8 +75,8 @@ export const schemaVersion = (sqlite: Database): number =>
 
 /**
  * Brings the schema to this binary's version in one transaction, after a copy into `<data>/backups/`, so that a failed
- * migration leaves the data as it was. An empty database gets the whole schema at once. Throws when the data is newer than the binary (docs/contract/operations.md,
- * Upgrades) or another program's.
+ * migration leaves the data as it was. An empty database gets the whole schema at once. Throws when the data is newer than
+ * the binary (docs/contract/operations.md, Upgrades) or another program's.
  */
 export function migrate(sqlite: Database, dataDir: string, migrations: readonly string[] = MIGRATIONS): void {
   const from = schemaVersion(sqlite);

@@ -319,17 +319,6 @@ CREATE TABLE audit_checkpoints (
   signature BLOB NOT NULL
 ) STRICT;
 
-CREATE TABLE instance_aftermath (
-  instance_id TEXT NOT NULL,
-  kind TEXT NOT NULL CHECK (kind IN ('agent.deleted', 'cancel', 'instance.runway', 'instance.status')),
-  -- JSON: what the event says.
-  data TEXT NOT NULL,
-  -- The last agent that was told, and the one at which all of them were: the round goes on past the end to the latter.
-  told_to TEXT NOT NULL DEFAULT '',
-  told_until TEXT NOT NULL DEFAULT '',
-  PRIMARY KEY (instance_id, kind)
-) STRICT, WITHOUT ROWID;
-
 CREATE TABLE conversations (
   conversation_id TEXT PRIMARY KEY,
   agent_id TEXT NOT NULL REFERENCES agents ON DELETE CASCADE,
@@ -712,6 +701,57 @@ CREATE TABLE delegations (
   expires_at INTEGER NOT NULL
 ) STRICT;
 
+CREATE TABLE mcp_servers (
+  server_id TEXT NOT NULL PRIMARY KEY,
+  instance_id TEXT NOT NULL,
+  name TEXT NOT NULL,
+  url TEXT NOT NULL,
+  -- JSON: by name; secrets as placeholders.
+  headers TEXT NOT NULL,
+  status TEXT NOT NULL
+    CHECK (status = 'ready' OR status = 'unreachable' OR status = 'needs_authorization' OR status = 'changed'),
+  status_reason TEXT,
+  protocol_version TEXT,
+  -- JSON: what it was seen to offer, and which definitions the owner has approved.
+  tools TEXT NOT NULL,
+  -- Counts the changes of the row.
+  revision INTEGER NOT NULL,
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE "instance_aftermath" (
+  instance_id TEXT NOT NULL,
+  kind TEXT NOT NULL
+    CHECK (kind = 'agent.deleted' OR kind = 'cancel' OR kind = 'instance.runway' OR kind = 'instance.status'
+      OR kind = 'mcp.changed'),
+  -- JSON: what the event says.
+  data TEXT NOT NULL,
+  told_to TEXT NOT NULL DEFAULT '',
+  told_until TEXT NOT NULL DEFAULT '',
+  PRIMARY KEY (instance_id, kind)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE mcp_authorizations (
+  server_id TEXT NOT NULL PRIMARY KEY,
+  -- SHA-256: whoever reads the database cannot complete one.
+  state_hash BLOB NOT NULL UNIQUE,
+  -- Of `sealed` (src/secrets/vault.ts): the client, the PKCE verifier, and whom they are for.
+  data_key_id INTEGER NOT NULL,
+  sealed BLOB NOT NULL,
+  expires_at INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE mcp_credentials (
+  server_id TEXT NOT NULL PRIMARY KEY,
+  -- Who has given them, and is the only one to be shown them.
+  issuer TEXT NOT NULL,
+  -- Of `sealed`: the client and its tokens.
+  data_key_id INTEGER NOT NULL,
+  sealed BLOB NOT NULL,
+  updated_at INTEGER NOT NULL
+) STRICT;
+
 CREATE INDEX sign_in_codes_by_email ON sign_in_codes (email, code_id);
 
 CREATE INDEX sign_in_codes_by_address ON sign_in_codes (address, created_at);
@@ -872,6 +912,10 @@ CREATE INDEX open_delegations_by_account ON delegations (account_id) WHERE is_op
 CREATE INDEX open_delegations_by_expiry ON delegations (expires_at) WHERE is_open = 1;
 
 CREATE INDEX conversations_of_agents ON conversations (agent_id, origin_id) WHERE origin_type = 'agent';
+
+CREATE UNIQUE INDEX mcp_servers_of_instance ON mcp_servers (instance_id, name);
+
+CREATE INDEX mcp_authorizations_by_expiry ON mcp_authorizations (expires_at);
 
 INSERT INTO model_usage_mark VALUES (1, 0);
 
@@ -1087,4 +1131,14 @@ CREATE TRIGGER audit_checkpoints_are_append_only_delete BEFORE DELETE ON audit_c
 
 CREATE TRIGGER delegation_forgotten AFTER DELETE ON runs BEGIN
   DELETE FROM delegations WHERE run_id = OLD.run_id;
+END;
+
+CREATE TRIGGER mcp_server_removed AFTER DELETE ON mcp_servers BEGIN
+  DELETE FROM mcp_authorizations WHERE server_id = OLD.server_id;
+  DELETE FROM mcp_credentials WHERE server_id = OLD.server_id;
+END;
+
+CREATE TRIGGER mcp_server_moved AFTER UPDATE OF url ON mcp_servers WHEN NEW.url <> OLD.url BEGIN
+  DELETE FROM mcp_authorizations WHERE server_id = OLD.server_id;
+  DELETE FROM mcp_credentials WHERE server_id = OLD.server_id;
 END;

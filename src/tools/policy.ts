@@ -56,13 +56,14 @@ export async function callTool(
 ): Promise<RunResult | WaitingReply> {
   const read = readCall(toolbox, asked);
   if ("problem" in read) {
-    ports.count(toolbox.find(asked.name)?.name ?? "unknown", "invalid");
+    const tool = toolbox.find(asked.name);
+    ports.count(tool === undefined ? "unknown" : countedAs(tool), "invalid");
     return await keepShort(refusal(read.problem), asked.name, context, ports);
   }
   const { tool, input } = read;
   const decision = decide(read, context, ports);
   if (decision.kind === "refuse") {
-    ports.count(tool.name, "refused");
+    ports.count(countedAs(tool), "refused");
     return refusal(decision.reason);
   }
   if (decision.kind === "ask") return ask(read, context, ports);
@@ -70,17 +71,17 @@ export async function callTool(
     try {
       await ports.noteChange(context, tool.name, context.goAhead ?? null);
     } catch (error) {
-      ports.count(tool.name, "refused");
+      ports.count(countedAs(tool), "refused");
       return refusal(error instanceof Error ? error.message : String(error));
     }
   }
   const result = await runTool(read, { ...context, basis: decision.basis });
   if ("waitsFor" in result) {
     const problem = isForPerson(result) ? whyNotAsk(read, hashOf(input), context, ports) : null;
-    ports.count(tool.name, problem === null ? "asked" : "refused");
+    ports.count(countedAs(tool), problem === null ? "asked" : "refused");
     return problem === null ? { ...result, input, basis: null } : refusal(problem);
   }
-  ports.count(tool.name, result.isError ? "failed" : "done");
+  ports.count(countedAs(tool), result.isError ? "failed" : "done");
   return await keepShort(result, tool.name, context, ports);
 }
 
@@ -88,13 +89,16 @@ export async function callTool(
 function ask({ tool, input }: ReadCall, context: CallContext, ports: PolicyPorts): RunResult | WaitingReply {
   try {
     const basis = tool.basisOf?.(input, context) ?? null;
-    ports.count(tool.name, "asked");
+    ports.count(countedAs(tool), "asked");
     return { waitsFor: { kind: "approval", id: newId("appr") }, input, basis };
   } catch (error) {
-    ports.count(tool.name, "refused");
+    ports.count(countedAs(tool), "refused");
     return refusal(error instanceof Error ? error.message : String(error));
   }
 }
+
+/** Strangers' names would make as many figures. */
+const countedAs = ({ name, source }: Tool): string => (source === undefined ? name : "mcp");
 
 const refusal = (output: string): RunResult => ({ output, isError: true, isUntrusted: false });
 

@@ -1,3 +1,4 @@
+import { untilAborted } from "../lib/until-aborted.ts";
 import type { Tool, ToolContext, ToolResult, Waiting } from "./tool.ts";
 
 /** What a tool said, and whether a stranger may have written it. */
@@ -16,6 +17,7 @@ export async function runTool(
   const isUntrusted = tool.untrustedOutput;
   try {
     signal.throwIfAborted();
+    // Some tools ignore their signal.
     const answer = await untilAborted(tool.run(input, { ...context, signal }), signal);
     if (typeof answer === "string") return { output: answer, isError: false, isUntrusted };
     if ("untrusted" in answer) return { output: answer.untrusted, isError: false, isUntrusted: true };
@@ -30,12 +32,3 @@ export async function runTool(
 }
 
 const failed = (output: string): RunResult => ({ output, isError: true, isUntrusted: false });
-
-/** For a tool that ignores its signal. */
-function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  const { promise, resolve, reject } = Promise.withResolvers<T>();
-  const stop = () => reject(signal.reason);
-  signal.addEventListener("abort", stop, { once: true });
-  work.then(resolve, reject);
-  return promise.finally(() => signal.removeEventListener("abort", stop));
-}

@@ -14,7 +14,7 @@ const input = z.lazy(() =>
   }),
 );
 
-type WhoSearches = Pick<ToolContext, "agentId" | "onlyTools">;
+type WhoSearches = Pick<ToolContext, "instanceId" | "agentId" | "onlyTools">;
 
 /** Finds tools of an agent that its model was not told of. `toolsOf` returns those of a run. */
 export const createSearchTools = (

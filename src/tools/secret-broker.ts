@@ -12,6 +12,8 @@ export interface SecretBroker {
    * that may not go to this target: each skill declares the hosts of its secrets.
    */
   fill(instanceId: string, target: Target, texts: readonly [place: Place, text: string][]): Promise<string[]>;
+  /** The same for headers that the instance's owner has written for this target alone. */
+  fillFor(instanceId: string, target: Target, texts: readonly [place: Place, text: string][]): Promise<string[]>;
   /** Whether a skill of the instance declares this host. */
   declares(instanceId: string, target: Target): boolean;
 }

@@ -47,6 +47,10 @@ export interface Tool<S extends z.ZodType = z.ZodType> {
   description: string;
   /** Its output must be JSON: a person is shown it, and what is executed is exactly what was shown. */
   input: S;
+  /** The JSON Schema that models are shown, where `input` checks less than that. */
+  inputSchema?: Readonly<Record<string, unknown>>;
+  /** Who has made it, if it is not one of Roost's own. */
+  source?: `mcp:${string}`;
   deadlineMs: number;
   /** Offered even where there are so many tools that the others have to be searched for. */
   isCore?: true;

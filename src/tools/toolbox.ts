@@ -24,6 +24,8 @@ export interface Toolbox {
   /** What a model that has to search is not told of. */
   searchable(policies: Policies, only?: OnlyTools): ToolDescription[];
   find(name: string): Tool | undefined;
+  /** These and more. */
+  with(more: readonly Tool[]): Toolbox;
   /** JSON Schema of a tool's input. */
   schemaOf(name: string): Record<string, unknown>;
 }
@@ -87,6 +89,7 @@ export function createToolbox(tools: readonly Tool[]): Toolbox {
       const tool = byName.get(name);
       return isOn(tool) ? tool : undefined;
     },
+    with: (more) => createToolbox([...tools, ...more]),
     schemaOf: (name) => described().find(({ tool }) => tool.name === name)?.description.inputSchema ?? {},
   };
 }
@@ -115,11 +118,17 @@ function schemaOf(input: z.ZodType): Record<string, unknown> {
   return schema;
 }
 
-const describe = ({ name, description, input }: Tool): ToolDescription => ({
-  name,
-  description,
-  inputSchema: schemaOf(input),
-});
+/** Several toolboxes have the same tools. */
+const descriptions = new WeakMap<Tool, ToolDescription>();
+
+function describe(tool: Tool): ToolDescription {
+  const { name, description, input, inputSchema } = tool;
+  const known = descriptions.get(tool);
+  if (known) return known;
+  const made = { name, description, inputSchema: inputSchema ?? schemaOf(input) };
+  descriptions.set(tool, made);
+  return made;
+}
 
 /** The name of a tool of an agent's MCP server: the server's name, and the tool's. */
 const OF_SERVER = /^[a-z0-9][a-z0-9-]{0,30}__[A-Za-z0-9_.-]{1,63}$/;

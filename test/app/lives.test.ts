@@ -10,6 +10,7 @@ import { livesOf } from "../../src/app/lives.ts";
 import { loadConfig } from "../../src/config.ts";
 import { createIdempotency } from "../../src/http/idempotency.ts";
 import { createLog } from "../../src/lib/log.ts";
+import { authorizationQueries } from "../../src/mcp/authorization/queries.ts";
 import { createAging } from "../../src/messages/aging.ts";
 import { createEventLog } from "../../src/messages/events/event-log.ts";
 import { createClaims } from "../../src/payments/claims.ts";
@@ -48,6 +49,9 @@ function lives(environment: Record<string, string> = {}): Life[] {
     },
     keys: createKeys(store, clock, audit, config.keepKeys),
     revokedTokens: createRevokedTokens(store, clock),
+    mcp: {
+      authorization: { prune: (most) => authorizationQueries(store.db).removeExpired(clock.now(), most) === most },
+    },
     checkpoints: createCheckpoints({ store, clock, log, dataDir, key: generateKeyPairSync("ed25519").privateKey }),
   });
 }
@@ -123,6 +127,7 @@ const PRUNED = [
   "sign_in_links",
   "sign_in_addresses",
   "signed_out_tokens",
+  "mcp_authorizations",
   "outbox",
 ];
 /** As docs/contract/operations.md, What is kept, says; the rest is work that is done soon. */
@@ -132,5 +137,13 @@ const BOUNDED = [
   ...["workspace_files", "installed_skills", "secrets", "data_keys", "schedules", "schedule_slots", "approval_rules"],
   ...["message_steps", "summaries", "delegations", "memories", "memory_notes", "memory_files", "memory_forgotten"],
   ...["memory_queue", "memory_vectors_due", "model_reservations", "model_usage_mark"],
-  ...["tainted_runs", "workspace_changes", "instance_aftermath", "removals", "audit_cut"],
+  ...[
+    "mcp_servers",
+    "mcp_credentials",
+    "tainted_runs",
+    "workspace_changes",
+    "instance_aftermath",
+    "removals",
+    "audit_cut",
+  ],
 ];

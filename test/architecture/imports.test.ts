@@ -16,7 +16,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ["schedules", "delegation", "memory"],
   ["messages"],
   ["usage"],
-  ["agents", "skills", "secrets", "approvals", "backup"],
+  ["agents", "skills", "secrets", "mcp", "approvals", "backup"],
   ["instances"],
   ["payments"],
   ["meter"],
@@ -76,6 +76,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
     "agents",
     "skills",
     "secrets",
+    "mcp",
     "approvals",
     "instances",
     "payments",
@@ -101,6 +102,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   linkedom: ["tools"],
   "modern-tar": ["backup"],
   "age-encryption": ["backup"],
+  "@modelcontextprotocol/client": ["mcp"],
 };
 
 /** Input is parsed with zod wherever it arrives; `bun` is the runtime. */

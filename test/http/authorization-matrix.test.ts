@@ -20,6 +20,7 @@ interface Rule {
 
 const AGENTS = "/v1/instances/:instanceId/agents";
 const AGENT = `${AGENTS}/:agentId`;
+const SERVERS = "/v1/instances/:instanceId/mcp-servers";
 const RULES: Record<string, Rule> = {
   "POST /v1/auth/send-code": { needs: "nobody", passes: 400 },
   "POST /v1/auth/verify-code": { needs: "nobody", passes: 400 },
@@ -66,6 +67,14 @@ const RULES: Record<string, Rule> = {
   },
   [`GET ${AGENT}/memory`]: { needs: "read", passes: 400 },
   [`DELETE ${AGENT}/memory`]: { needs: "write", passes: 400 },
+  [`POST ${SERVERS}`]: { needs: "write", body: {}, passes: 400 },
+  [`GET ${SERVERS}`]: { needs: "read", passes: 200 },
+  [`GET ${SERVERS}/:serverId`]: { needs: "read", passes: "404 MCP server" },
+  [`PATCH ${SERVERS}/:serverId`]: { needs: "write", body: {}, passes: "404 MCP server" },
+  [`DELETE ${SERVERS}/:serverId`]: { needs: "write", passes: "404 MCP server" },
+  [`POST ${SERVERS}/:serverId/refresh`]: { needs: "write", passes: "404 MCP server" },
+  [`POST ${SERVERS}/:serverId/approve`]: { needs: "write", body: {}, passes: "404 MCP server" },
+  [`POST ${SERVERS}/:serverId/authorize`]: { needs: "write", passes: "404 MCP server" },
   [`POST ${AGENT}/schedules`]: { needs: "write", body: {}, passes: 400 },
   [`GET ${AGENT}/schedules`]: { needs: "read", passes: 200 },
   [`GET ${AGENT}/schedules/:scheduleId`]: { needs: "read", passes: "404 schedule" },
@@ -229,6 +238,7 @@ async function makeWorld(): Promise<World> {
     approvalId: `appr_${"0".repeat(32)}`,
     ruleId: `rule_${"0".repeat(32)}`,
     scheduleId: `sch_${"0".repeat(32)}`,
+    serverId: `mcp_${"0".repeat(32)}`,
     name: "code-review",
     model: "local:all-minilm-l6-v2",
     key: "GONE",

@@ -11,7 +11,10 @@ let person: Person;
 let ids: Record<string, string>;
 beforeAll(async () => {
   // Time stands still, so that no rate recovers.
-  server = await startTestServer({ ROOST_ADDRESS_REQUESTS: "200" }, { clock: handClock() });
+  server = await startTestServer(
+    { ROOST_ADDRESS_REQUESTS: "200", ROOST_WRITES_PER_SECOND: "400" },
+    { clock: handClock() },
+  );
   person = await server.signUp();
   const { instanceId } = (await person.ask("POST", "/v1/instances", { name: "x" })).body;
   const { agentId } = (await person.ask("POST", `/v1/instances/${instanceId}/agents`, { name: "Ada" })).body;
@@ -24,7 +27,11 @@ beforeAll(async () => {
   const hourly = { name: "Hourly", message: "hi", everySeconds: 3600 };
   const schedules = `/v1/instances/${instanceId}/agents/${agentId}/schedules`;
   const { scheduleId } = (await person.ask("POST", schedules, hourly)).body;
+  // Nobody listens there.
+  const unreachable = { name: "docs", url: "https://127.0.0.1:9/mcp" };
+  const { serverId } = (await person.ask("POST", `/v1/instances/${instanceId}/mcp-servers`, unreachable)).body;
   ids = {
+    serverId,
     scheduleId,
     approvalId,
     instanceId,

@@ -57,9 +57,11 @@ beforeAll(async () => {
   const conversationId = agentId.replace("agt_", "conv_");
   const hourly = { name: "Hourly", message: "hello", everySeconds: 3600 };
   const { scheduleId } = await made(`/v1/instances/${instanceId}/agents/${agentId}/schedules`, hourly);
+  const unreachable = { name: "docs", url: "https://127.0.0.1:9/mcp" };
+  const { serverId } = await made(`/v1/instances/${instanceId}/mcp-servers`, unreachable);
   const approvalId = storeApproval(server, { accountId: owner.accountId, instanceId, agentId });
   ids = { instanceId, agentId, conversationId, runId, keyId, approvalId, ruleId: `rule_${UNKNOWN}` };
-  ids = { ...ids, scheduleId, name: "code-review", key: "TOKEN", "*": "SOUL.md", model: agentId };
+  ids = { ...ids, scheduleId, serverId, name: "code-review", key: "TOKEN", "*": "SOUL.md", model: agentId };
   stoppedId = (await made("/v1/instances", { name: "stopped" })).instanceId;
   await owner.ask("POST", `/v1/instances/${stoppedId}/stop`);
 
@@ -130,6 +132,7 @@ const OWN: Record<string, () => Request | Promise<Request>> = {
   "POST /v1/approvals/:approvalId/decision conflict": () => json({ decision: "deny" }),
   "GET /v1/billing/usage not_found": () => ({ path: `/v1/billing/usage?instanceId=inst_${UNKNOWN}` }),
   "PATCH /v1/instances/:instanceId/agents/:agentId conflict": () => json({ slug: otherSlug }),
+  "POST /v1/instances/:instanceId/mcp-servers conflict": () => json({ name: "docs", url: "https://127.0.0.1:9/mcp" }),
   "PATCH /v1/instances/:instanceId/agents/:agentId/schedules/:scheduleId conflict": async () => ({
     path: await heartbeatPath(),
     ...json({ enabled: false }),

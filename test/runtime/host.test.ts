@@ -32,7 +32,7 @@ function start(
   const made = createHost({
     clock: systemClock,
     log,
-    toolbox: createToolbox([]),
+    toolboxOf: () => createToolbox([]),
     policy: policyPorts(),
     callModel: stream,
     traces: null,
@@ -318,7 +318,7 @@ test("a tool acts only once its start is committed", async () => {
     order.push("committed");
   };
   const { run, ended, events } = observed("run_a", inputOf("run_a"), committed);
-  start(callThenSay, { toolbox: createToolbox([act]) }).run("inst_a", run);
+  start(callThenSay, { toolboxOf: () => createToolbox([act]) }).run("inst_a", run);
   expect(await ended).toEqual(COMPLETED);
   expect(order.indexOf("acts")).toBeGreaterThan(order.indexOf("committed"));
   expect(events.find(({ type }) => type === "tool.completed")).toMatchObject({ output: "ok", isError: false });
@@ -350,7 +350,7 @@ test("calls that only read run at the same time, each once the start of all is c
   const observing = observed("run_a", inputOf("run_a"), async () => void committed++);
   const toolbox = createToolbox([scriptedTool("read", "nothing", run), scriptedRequest(run)]);
   const calls = callAllThenSay(["read", { key: "a" }], ["request", { key: "b", method: "GET" }]);
-  start(calls, { toolbox }).run("inst_a", observing.run);
+  start(calls, { toolboxOf: () => toolbox }).run("inst_a", observing.run);
   expect(await observing.ended).toEqual(COMPLETED);
   expect(observing.events.find(({ type }) => type === "delta")).toEqual({ type: "delta", text: "a b" });
 });
@@ -365,7 +365,7 @@ test("an account whose agents call many tools at once takes turns with the other
   };
   const hear: ((message: WorkerToHost) => void)[] = [];
   const one = start(beginAndHang, {
-    toolbox: createToolbox([scriptedTool("read", "nothing", run)]),
+    toolboxOf: () => createToolbox([scriptedTool("read", "nothing", run)]),
     spawn(listener) {
       hear.push((message) => listener.onMessages([JSON.stringify(message)]));
       return { send() {}, end() {} };
@@ -401,7 +401,7 @@ test("calls of which one changes something run one after the other, in their ord
     ["request", { key: "b", method: "POST" }],
     ["read", { key: "c" }],
   );
-  start(calls, { toolbox }).run("inst_a", hosted);
+  start(calls, { toolboxOf: () => toolbox }).run("inst_a", hosted);
   expect(await ended).toEqual(COMPLETED);
   expect(order).toEqual(["a", "b", "c"].flatMap((key) => [`${key} begins`, `${key} ends`]));
 });
@@ -421,7 +421,7 @@ test("only the start of a call that changes something outside must be on disk be
     ["nobody's", "POST", "process"],
   ] as const) {
     const one = observed("run_a");
-    start(callAllThenSay([name, { key: "a", method }]), { toolbox }).run("inst_a", one.run);
+    start(callAllThenSay([name, { key: "a", method }]), { toolboxOf: () => toolbox }).run("inst_a", one.run);
     expect(await one.ended).toEqual(COMPLETED);
     const starts = one.sunk.filter(({ kinds }) => kinds.includes("tool.started"));
     expect([name, method, starts.map((sunk) => sunk.durability)]).toEqual([name, method, [durability]]);
@@ -433,7 +433,7 @@ test("only the start of a call that changes something outside must be on disk be
 test("a call that waits releases the run: its instance may sleep, and the run's place is free", async () => {
   const { tool, acted, asked } = askingTool("send", "outside");
   const ask = callAllThenSay(["send", { key: "a" }], ["send", { key: "b" }]);
-  const parts = { toolbox: createToolbox([tool]), idleMs: 0, tickMs: 5, bounds: { ...BOUNDS, runs: 1 } };
+  const parts = { toolboxOf: () => createToolbox([tool]), idleMs: 0, tickMs: 5, bounds: { ...BOUNDS, runs: 1 } };
   const one = start(ask, parts);
   const waiting = observed("run_a");
   one.run("inst_a", waiting.run);
@@ -469,7 +469,7 @@ test("a call goes ahead once: not again in a later step, nor if a crash lost its
     asked.set("a", wait);
     const journal = [{ text: "", calls: [{ ...call, result, goAhead: wait.id }] }];
     const one = observed("run_a", { ...inputOf("run_a"), journal });
-    start(callAgain, { toolbox: createToolbox([tool]) }).run("inst_a", one.run);
+    start(callAgain, { toolboxOf: () => createToolbox([tool]) }).run("inst_a", one.run);
     expect(await one.ended).toEqual({ kind: "waiting" });
     expect([acted.length, asked.get("a") === wait]).toEqual([times, false]);
     host?.close();
@@ -485,7 +485,7 @@ test("cancelling a run cancels all of its running tools", async () => {
     return new Promise(() => {});
   };
   const one = start(callAllThenSay(["read"], ["read"]), {
-    toolbox: createToolbox([scriptedTool("read", "nothing", run)]),
+    toolboxOf: () => createToolbox([scriptedTool("read", "nothing", run)]),
   });
   one.run("inst_a", observed("run_a").run);
   await Promise.all(begun.map(({ promise }) => promise));
@@ -507,7 +507,7 @@ test("a tool does not act if its run was cancelled before its start was committe
       return "ok";
     },
   };
-  const one = start(callThenSay, { toolbox: createToolbox([act]) });
+  const one = start(callThenSay, { toolboxOf: () => createToolbox([act]) });
   const gaveUp = Promise.withResolvers<void>();
   // Like a failed commit: the run is cancelled before the promise resolves.
   const { run } = observed("run_a", inputOf("run_a"), async () => {
@@ -538,7 +538,7 @@ test("a running tool is notified when its run is cancelled", async () => {
       return new Promise(() => {});
     },
   };
-  const one = start(callThenSay, { toolbox: createToolbox([act]) });
+  const one = start(callThenSay, { toolboxOf: () => createToolbox([act]) });
   one.run("inst_a", observed("run_a").run);
   await begun.promise;
   one.cancel("inst_a", "run_a");

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { embeddedFolder, readEmbeddedFolder } from "../../src/lib/embedded-folder.ts";
-import { findHidden } from "../../src/skills/hidden-characters.ts";
+import { findHidden } from "../../src/lib/hidden-characters.ts";
 import { parseSkill } from "../../src/skills/skill-file.ts";
 
 const folders = readdirSync(embeddedFolder("skills"), { withFileTypes: true })

@@ -82,6 +82,45 @@ const TRIED: Record<string, Record<string, [file: string, title?: string][]>> = 
     "a flood": [["../attacks/web", "agents hold all its connections"]],
     "a header that becomes two": [["requests"]],
   },
+  "security: Authorization of MCP servers": {
+    "a state is guessed, stolen or used twice": [
+      ["../oauth/authorization", "is believed once"],
+      ["../oauth/authorization", "too late counts no more, and is removed"],
+      ["../oauth/authorization", "of an earlier beginning for the same server counts no more"],
+      ["../oauth/authorization", "of a server that was removed, or has another URL now, counts no more"],
+    ],
+    "a code of somebody else is slipped into an authorization": [
+      ["../oauth/authorization", "a code of another authorization is worth nothing"],
+      ["../oauth/authorization", "the authorization server does not say that it supports PKCE"],
+    ],
+    "one authorization server passes for another": [
+      ["../oauth/authorization", "the metadata is that of another issuer"],
+      ["../oauth/authorization", "of another issuer"],
+      ["../oauth/authorization", "a denial of another issuer is not taken for one"],
+    ],
+    "a token for one server is shown to another": [
+      ["../oauth/authorization", "open for no other server and no other issuer"],
+      ["../oauth/flow", "the token of the old one is revoked, not shown to it"],
+    ],
+    "a server's metadata leads into the host's network": [
+      ["../oauth/authorization", "the challenge names metadata inside of the network"],
+      ["../oauth/authorization", "the registration answers with a redirect"],
+      ["../oauth/authorization", "the metadata does not end"],
+    ],
+    "the page to open is not a page": [["../oauth/authorization", "the page to open is no page"]],
+    "tokens leak": [
+      ["../oauth/authorization", "are on no disk in the clear, nor is a state"],
+      ["../oauth/flow", "a token that the server repeats is taken out"],
+    ],
+    "a refresh token is used twice": [
+      ["../oauth/authorization", "four who find a token refused at once cause one renewal"],
+      ["../oauth/authorization", "are forgotten once their renewal is refused"],
+    ],
+    "somebody is made to authorize another's account": [
+      ["../oauth/flow", "who consents in the browser has the server's tools approved as they stand"],
+      ["../oauth/flow", "the page is for a person who opens it, and counts once"],
+    ],
+  },
 };
 
 test("every threat in the contract's tables of agents is tried, and no other is claimed to be", async () => {

@@ -1290,6 +1290,135 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/instances/{instanceId}/mcp-servers/{serverId}/authorize": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
+                "X-Request-Id"?: string;
+            };
+            path: {
+                instanceId: string;
+                serverId: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Begin to authorize an instance at an MCP server, by OAuth 2.1
+         * @description Open `authorizationUrl` in a browser. Once somebody has consented there, the server's `status` changes. The URL counts once, until `expiresAt`; beginning again ends an earlier one.
+         */
+        post: operations["authorizeMcpServer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/instances/{instanceId}/mcp-servers": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
+                "X-Request-Id"?: string;
+            };
+            path: {
+                instanceId: string;
+            };
+            cookie?: never;
+        };
+        /** The instance's MCP servers, oldest first */
+        get: operations["listMcpServers"];
+        put?: never;
+        /**
+         * Have agents use the tools of an MCP server
+         * @description Its tools are listed and approved as they stand. A server that does not answer, or that has to be authorized first, is added too: its `status` says so.
+         */
+        post: operations["createMcpServer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/instances/{instanceId}/mcp-servers/{serverId}": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
+                "X-Request-Id"?: string;
+            };
+            path: {
+                instanceId: string;
+                serverId: string;
+            };
+            cookie?: never;
+        };
+        /** One MCP server with its tools */
+        get: operations["getMcpServer"];
+        put?: never;
+        post?: never;
+        /** Remove an MCP server; its tools are gone from every agent */
+        delete: operations["deleteMcpServer"];
+        options?: never;
+        head?: never;
+        /**
+         * Change an MCP server's address or headers
+         * @description It is asked for its tools again. At another address, none of them is approved.
+         */
+        patch: operations["updateMcpServer"];
+        trace?: never;
+    };
+    "/v1/instances/{instanceId}/mcp-servers/{serverId}/refresh": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
+                "X-Request-Id"?: string;
+            };
+            path: {
+                instanceId: string;
+                serverId: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Ask an MCP server for its tools as they are now */
+        post: operations["refreshMcpServer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/instances/{instanceId}/mcp-servers/{serverId}/approve": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
+                "X-Request-Id"?: string;
+            };
+            path: {
+                instanceId: string;
+                serverId: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Accept new and changed definitions of an MCP server's tools
+         * @description What the server no longer offers is forgotten.
+         */
+        post: operations["approveMcpServer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/mcp": {
         parameters: {
             query?: never;
@@ -1803,6 +1932,39 @@ export interface components {
             instructions: string;
             files: string[];
         };
+        McpServer: {
+            /** @example mcp_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
+            serverId: string;
+            /** @example inst_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
+            instanceId: string;
+            name: string;
+            url: string;
+            /** @description Secrets as placeholders */
+            headers: {
+                [key: string]: string;
+            };
+            /** @enum {string} */
+            status: "ready" | "unreachable" | "needs_authorization" | "changed";
+            statusReason: string | null;
+            /** @description The revision that was agreed on last */
+            protocolVersion: string | null;
+            tools: {
+                name: string;
+                description: string;
+                inputSchema: {
+                    [key: string]: unknown;
+                };
+                /**
+                 * @description Agents have those that are approved
+                 * @enum {string}
+                 */
+                state: "approved" | "new" | "changed" | "gone";
+            }[];
+            /** Format: date-time */
+            createdAt: string;
+            /** Format: date-time */
+            updatedAt: string;
+        };
         Key: {
             /** @example key_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
             keyId: string;
@@ -2297,6 +2459,24 @@ export interface components {
             createdAt: string;
             /** @enum {string} */
             type: "agent.updated" | "agent.deleted";
+        } | {
+            /** @description Increases for each agent; a stream continues after it */
+            id: number;
+            /** @example agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
+            agentId: string;
+            /** Format: date-time */
+            createdAt: string;
+            /** @constant */
+            type: "mcp.changed";
+            /** @example mcp_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
+            serverId: string;
+            name: string;
+            /** @description What waits for the owner's approval */
+            tools: {
+                name: string;
+                /** @enum {string} */
+                state: "new" | "changed" | "gone";
+            }[];
         } | {
             /** @description Increases for each agent; a stream continues after it */
             id: number;
@@ -7969,6 +8149,596 @@ export interface operations {
             401: components["responses"]["unauthorized"];
             403: components["responses"]["forbidden"];
             404: components["responses"]["not_found"];
+            429: components["responses"]["rate_limited"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["host_full"];
+        };
+    };
+    authorizeMcpServer: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
+                "X-Request-Id"?: string;
+            };
+            path: {
+                instanceId: string;
+                serverId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["requestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "authorizationUrl": "text",
+                     *       "expiresAt": "2026-11-22T10:00:00.000Z"
+                     *     }
+                     */
+                    "application/json": {
+                        authorizationUrl: string;
+                        /** Format: date-time */
+                        expiresAt: string;
+                    };
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            408: components["responses"]["request_timeout"];
+            409: components["responses"]["conflict"];
+            413: components["responses"]["payload_too_large"];
+            429: components["responses"]["rate_limited"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["host_full"];
+        };
+    };
+    listMcpServers: {
+        parameters: {
+            query?: {
+                limit?: number;
+                after?: string;
+            };
+            header?: {
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
+                "X-Request-Id"?: string;
+            };
+            path: {
+                instanceId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["requestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "serverId": "mcp_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *           "instanceId": "inst_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *           "name": "docs",
+                     *           "url": "https://mcp.example.com/mcp",
+                     *           "headers": {
+                     *             "Authorization": "Bearer {{secret:DOCS_TOKEN}}"
+                     *           },
+                     *           "status": "ready",
+                     *           "statusReason": null,
+                     *           "protocolVersion": "2026-07-28",
+                     *           "tools": [
+                     *             {
+                     *               "name": "search",
+                     *               "description": "Searches the documents",
+                     *               "inputSchema": {
+                     *                 "type": "object",
+                     *                 "properties": {
+                     *                   "query": {
+                     *                     "type": "string"
+                     *                   }
+                     *                 },
+                     *                 "required": [
+                     *                   "query"
+                     *                 ]
+                     *               },
+                     *               "state": "approved"
+                     *             }
+                     *           ],
+                     *           "createdAt": "2026-11-22T10:00:00.000Z",
+                     *           "updatedAt": "2026-11-22T10:00:00.000Z"
+                     *         }
+                     *       ],
+                     *       "hasMore": false,
+                     *       "nextCursor": null
+                     *     }
+                     */
+                    "application/json": {
+                        data: components["schemas"]["McpServer"][];
+                        hasMore: boolean;
+                        nextCursor: string | null;
+                    };
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            429: components["responses"]["rate_limited"];
+            500: components["responses"]["internal_error"];
+        };
+    };
+    createMcpServer: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
+                "X-Request-Id"?: string;
+                /** @description A repetition within 24 hours gets the first answer again */
+                "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
+            };
+            path: {
+                instanceId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "docs",
+                 *       "url": "https://mcp.example.com/mcp",
+                 *       "headers": {
+                 *         "Authorization": "Bearer {{secret:DOCS_TOKEN}}"
+                 *       }
+                 *     }
+                 */
+                "application/json": {
+                    /** @example docs */
+                    name: string;
+                    /** @example https://mcp.example.com/mcp */
+                    url: string;
+                    /**
+                     * @default {}
+                     * @example {
+                     *       "Authorization": "Bearer {{secret:DOCS_TOKEN}}"
+                     *     }
+                     */
+                    headers?: {
+                        [key: string]: string;
+                    };
+                };
+            };
+        };
+        responses: {
+            /** @description Success */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["requestId"];
+                    "Idempotent-Replayed": components["headers"]["replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "serverId": "mcp_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *       "instanceId": "inst_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *       "name": "docs",
+                     *       "url": "https://mcp.example.com/mcp",
+                     *       "headers": {
+                     *         "Authorization": "Bearer {{secret:DOCS_TOKEN}}"
+                     *       },
+                     *       "status": "ready",
+                     *       "statusReason": null,
+                     *       "protocolVersion": "2026-07-28",
+                     *       "tools": [
+                     *         {
+                     *           "name": "search",
+                     *           "description": "Searches the documents",
+                     *           "inputSchema": {
+                     *             "type": "object",
+                     *             "properties": {
+                     *               "query": {
+                     *                 "type": "string"
+                     *               }
+                     *             },
+                     *             "required": [
+                     *               "query"
+                     *             ]
+                     *           },
+                     *           "state": "approved"
+                     *         }
+                     *       ],
+                     *       "createdAt": "2026-11-22T10:00:00.000Z",
+                     *       "updatedAt": "2026-11-22T10:00:00.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["McpServer"];
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            408: components["responses"]["request_timeout"];
+            409: components["responses"]["conflict"];
+            413: components["responses"]["payload_too_large"];
+            429: components["responses"]["rate_limited"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["host_full"];
+        };
+    };
+    getMcpServer: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
+                "X-Request-Id"?: string;
+            };
+            path: {
+                instanceId: string;
+                serverId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["requestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "serverId": "mcp_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *       "instanceId": "inst_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *       "name": "docs",
+                     *       "url": "https://mcp.example.com/mcp",
+                     *       "headers": {
+                     *         "Authorization": "Bearer {{secret:DOCS_TOKEN}}"
+                     *       },
+                     *       "status": "ready",
+                     *       "statusReason": null,
+                     *       "protocolVersion": "2026-07-28",
+                     *       "tools": [
+                     *         {
+                     *           "name": "search",
+                     *           "description": "Searches the documents",
+                     *           "inputSchema": {
+                     *             "type": "object",
+                     *             "properties": {
+                     *               "query": {
+                     *                 "type": "string"
+                     *               }
+                     *             },
+                     *             "required": [
+                     *               "query"
+                     *             ]
+                     *           },
+                     *           "state": "approved"
+                     *         }
+                     *       ],
+                     *       "createdAt": "2026-11-22T10:00:00.000Z",
+                     *       "updatedAt": "2026-11-22T10:00:00.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["McpServer"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            429: components["responses"]["rate_limited"];
+            500: components["responses"]["internal_error"];
+        };
+    };
+    deleteMcpServer: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
+                "X-Request-Id"?: string;
+            };
+            path: {
+                instanceId: string;
+                serverId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["requestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "serverId": "mcp_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *       "deleted": true
+                     *     }
+                     */
+                    "application/json": {
+                        /** @example mcp_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
+                        serverId: string;
+                        /** @constant */
+                        deleted: true;
+                    };
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            429: components["responses"]["rate_limited"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["host_full"];
+        };
+    };
+    updateMcpServer: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
+                "X-Request-Id"?: string;
+            };
+            path: {
+                instanceId: string;
+                serverId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "headers": {
+                 *         "Authorization": "Bearer {{secret:DOCS_TOKEN}}"
+                 *       }
+                 *     }
+                 */
+                "application/json": {
+                    /** @example https://mcp.example.com/mcp */
+                    url?: string;
+                    /**
+                     * @example {
+                     *       "Authorization": "Bearer {{secret:DOCS_TOKEN}}"
+                     *     }
+                     */
+                    headers?: {
+                        [key: string]: string;
+                    };
+                } | unknown | unknown;
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["requestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "serverId": "mcp_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *       "instanceId": "inst_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *       "name": "docs",
+                     *       "url": "https://mcp.example.com/mcp",
+                     *       "headers": {
+                     *         "Authorization": "Bearer {{secret:DOCS_TOKEN}}"
+                     *       },
+                     *       "status": "ready",
+                     *       "statusReason": null,
+                     *       "protocolVersion": "2026-07-28",
+                     *       "tools": [
+                     *         {
+                     *           "name": "search",
+                     *           "description": "Searches the documents",
+                     *           "inputSchema": {
+                     *             "type": "object",
+                     *             "properties": {
+                     *               "query": {
+                     *                 "type": "string"
+                     *               }
+                     *             },
+                     *             "required": [
+                     *               "query"
+                     *             ]
+                     *           },
+                     *           "state": "approved"
+                     *         }
+                     *       ],
+                     *       "createdAt": "2026-11-22T10:00:00.000Z",
+                     *       "updatedAt": "2026-11-22T10:00:00.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["McpServer"];
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            408: components["responses"]["request_timeout"];
+            413: components["responses"]["payload_too_large"];
+            429: components["responses"]["rate_limited"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["host_full"];
+        };
+    };
+    refreshMcpServer: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
+                "X-Request-Id"?: string;
+                /** @description A repetition within 24 hours gets the first answer again */
+                "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
+            };
+            path: {
+                instanceId: string;
+                serverId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["requestId"];
+                    "Idempotent-Replayed": components["headers"]["replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "serverId": "mcp_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *       "instanceId": "inst_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *       "name": "docs",
+                     *       "url": "https://mcp.example.com/mcp",
+                     *       "headers": {
+                     *         "Authorization": "Bearer {{secret:DOCS_TOKEN}}"
+                     *       },
+                     *       "status": "ready",
+                     *       "statusReason": null,
+                     *       "protocolVersion": "2026-07-28",
+                     *       "tools": [
+                     *         {
+                     *           "name": "search",
+                     *           "description": "Searches the documents",
+                     *           "inputSchema": {
+                     *             "type": "object",
+                     *             "properties": {
+                     *               "query": {
+                     *                 "type": "string"
+                     *               }
+                     *             },
+                     *             "required": [
+                     *               "query"
+                     *             ]
+                     *           },
+                     *           "state": "approved"
+                     *         }
+                     *       ],
+                     *       "createdAt": "2026-11-22T10:00:00.000Z",
+                     *       "updatedAt": "2026-11-22T10:00:00.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["McpServer"];
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            408: components["responses"]["request_timeout"];
+            409: components["responses"]["conflict"];
+            413: components["responses"]["payload_too_large"];
+            429: components["responses"]["rate_limited"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["host_full"];
+        };
+    };
+    approveMcpServer: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
+                "X-Request-Id"?: string;
+                /** @description A repetition within 24 hours gets the first answer again */
+                "Idempotency-Key"?: components["parameters"]["idempotencyKey"];
+            };
+            path: {
+                instanceId: string;
+                serverId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "tools": [
+                 *         "search"
+                 *       ]
+                 *     }
+                 */
+                "application/json": {
+                    /** @description As the server calls them; all if absent */
+                    tools?: string[];
+                };
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["requestId"];
+                    "Idempotent-Replayed": components["headers"]["replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "serverId": "mcp_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *       "instanceId": "inst_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *       "name": "docs",
+                     *       "url": "https://mcp.example.com/mcp",
+                     *       "headers": {
+                     *         "Authorization": "Bearer {{secret:DOCS_TOKEN}}"
+                     *       },
+                     *       "status": "ready",
+                     *       "statusReason": null,
+                     *       "protocolVersion": "2026-07-28",
+                     *       "tools": [
+                     *         {
+                     *           "name": "search",
+                     *           "description": "Searches the documents",
+                     *           "inputSchema": {
+                     *             "type": "object",
+                     *             "properties": {
+                     *               "query": {
+                     *                 "type": "string"
+                     *               }
+                     *             },
+                     *             "required": [
+                     *               "query"
+                     *             ]
+                     *           },
+                     *           "state": "approved"
+                     *         }
+                     *       ],
+                     *       "createdAt": "2026-11-22T10:00:00.000Z",
+                     *       "updatedAt": "2026-11-22T10:00:00.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["McpServer"];
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            408: components["responses"]["request_timeout"];
+            409: components["responses"]["conflict"];
+            413: components["responses"]["payload_too_large"];
             429: components["responses"]["rate_limited"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["host_full"];

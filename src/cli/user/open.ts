@@ -8,7 +8,12 @@ const DEADLINE_MS = 2_000;
 export async function openConsole({ print, ...choice }: LoginChoice & { print?: true }): Promise<void> {
   const address = `${serverOf(choice)}/`;
   say(address);
-  const opener = print || process.stdout.isTTY !== true ? null : findOpener();
+  if (!print) await openPage(address);
+}
+
+/** Opens an address that was printed, if somebody at a terminal has a browser. */
+export async function openPage(address: string): Promise<void> {
+  const opener = process.stdout.isTTY === true ? findOpener() : null;
   if (opener === null) return;
   if (!(await start([opener, address]))) note(`${opener} could not open it: open the address above yourself.`);
 }

@@ -1,4 +1,4 @@
-import { describeHidden, findHidden } from "../../skills/hidden-characters.ts";
+import { describeHidden, findHidden } from "../../lib/hidden-characters.ts";
 import { make, makeButton, part, reportErrors } from "./dom.ts";
 import { ToldError } from "./told-error.ts";
 import { visible, visibleFile } from "./visible-text.ts";

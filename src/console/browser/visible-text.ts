@@ -1,4 +1,4 @@
-import { codePointName, hiddenCharacters } from "../../skills/hidden-characters.ts";
+import { codePointName, hiddenCharacters } from "../../lib/hidden-characters.ts";
 import { make } from "./dom.ts";
 
 /** A text of which a reader sees everything: what has no shape, or turns others around, is replaced by its code. */

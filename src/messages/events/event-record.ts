@@ -110,6 +110,15 @@ export const EventRecord = record("AgentEvent", () =>
       resetsAt: z.iso.datetime(),
     }),
     z.object({ ...anEvent, type: z.enum(["agent.updated", "agent.deleted"]) }),
+    z.object({
+      ...anEvent,
+      type: z.literal("mcp.changed"),
+      serverId: idForm("mcp"),
+      name: z.string(),
+      tools: z
+        .array(z.object({ name: z.string(), state: z.enum(["new", "changed", "gone"]) }))
+        .describe("What waits for the owner's approval"),
+    }),
     z.object({ ...anEvent, type: z.literal("instance.status"), status: z.string() }),
     z.object({
       ...anEvent,

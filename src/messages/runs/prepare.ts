@@ -34,7 +34,7 @@ export interface PrepareParts {
     outline(instanceId: string): SkillOutline[];
     instructions(instanceId: string, name: string): string;
   };
-  tools: Pick<Toolbox, "offerTo" | "offerOnly">;
+  toolsOf(instanceId: string): Pick<Toolbox, "offerTo" | "offerOnly">;
   /** The host's model, for an agent that names none. */
   defaultModel: string;
   /** The model that who caused a run asks for; null if the agent's is to answer. */
@@ -86,7 +86,7 @@ export function preparePrompt(
   const abilities = abilitiesOf(parts, models[0], run.instanceId);
   const { instanceId, conversationId, runId } = run;
   const bounds = parts.boundsOf(run) ?? { mayAsk: run.originType !== "openai" };
-  const tools = toolsFor(parts.tools, agent.tools, abilities, bounds.onlyTools);
+  const tools = toolsFor(parts.toolsOf(instanceId), agent.tools, abilities, bounds.onlyTools);
   const room = roomOf(abilities.contextTokens);
   // Who can read a skill when it is needed is told its name and description only.
   const readsSkills = canReadSkills(tools);
@@ -132,7 +132,7 @@ const isToldOfMemory = ({ tools: policies }: Agent, { tools, prompt }: ModelAbil
 
 /** All that its model can call and its owner has not denied. */
 function toolsFor(
-  toolbox: PrepareParts["tools"],
+  toolbox: ReturnType<PrepareParts["toolsOf"]>,
   policies: Agent["tools"],
   { tools, contextTokens }: ModelAbilities,
   only?: RunBounds["onlyTools"],

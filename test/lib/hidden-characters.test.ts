@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { AppError } from "../../src/lib/app-error.ts";
-import { describeHidden, findHidden } from "../../src/skills/hidden-characters.ts";
+import { describeHidden, findHidden } from "../../src/lib/hidden-characters.ts";
 import { parseSkill } from "../../src/skills/skill-file.ts";
 
 /** The text as tag characters, which no editor shows and every model reads. */

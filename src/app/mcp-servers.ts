@@ -1,0 +1,90 @@
+import type { ApprovalRules } from "../approvals/rules.ts";
+import type { Instances } from "../instances/instances.ts";
+import type { Log } from "../lib/log.ts";
+import { type Authorization, createAuthorization } from "../mcp/authorization/authorization.ts";
+import { withTokens } from "../mcp/authorization/authorized-fetch.ts";
+import { type Credentials, createCredentials, type OwnedServer } from "../mcp/authorization/credentials.ts";
+import { type Connections, createConnections } from "../mcp/connections.ts";
+import { ServerError } from "../mcp/server-error.ts";
+import { type Changed, createServers, failedLook, type Servers } from "../mcp/servers.ts";
+import { createMcpTools } from "../mcp/tools.ts";
+import { createVault } from "../secrets/vault.ts";
+import type { MoreTools } from "../tools/toolboxes.ts";
+import type { Foundation } from "./foundation.ts";
+import type { Web } from "./web.ts";
+
+export interface McpParts extends Pick<Foundation, "store" | "clock" | "audit"> {
+  log: Log;
+  web: Pick<Web, "egress" | "broker">;
+  instances: Pick<Instances, "find">;
+  rules: Pick<ApprovalRules, "forget">;
+  masterKey: Buffer;
+  publicUrl(): string;
+  tellAgents(instanceId: string, event: "mcp.changed", changed: Changed): void;
+}
+
+/** The MCP servers of instances: what is known of them, their clients, and their tools. */
+export interface Mcp {
+  servers: Servers;
+  connections: Connections;
+  tools: MoreTools;
+  authorization: Authorization;
+  credentials: Credentials;
+}
+
+export function createMcp(parts: McpParts): Mcp {
+  const { store, clock, audit, log, web, instances, rules, masterKey, publicUrl, tellAgents } = parts;
+  const { egress } = web;
+  const sealing = createVault(store, clock, masterKey);
+  const { redact } = web.broker;
+  const accountOf = (instanceId: string) => instances.find(instanceId)?.accountId ?? instanceId;
+  const credentials = createCredentials({
+    ...{ store, clock, egress, sealing },
+    onRevocationFailed: ({ instanceId, serverId }, error) =>
+      log.info({ instanceId, serverId, err: error }, "an authorization of an MCP server could not be revoked"),
+  });
+  const servers: Servers = createServers({
+    ...{ store, clock, audit, redact },
+    tellAgents: (instanceId, changed) => tellAgents(instanceId, "mcp.changed", changed),
+    connections: () => connections,
+    forgetApprovals: rules.forget,
+    forgetCredentials: credentials.forget,
+  });
+  const find = (serverId: string): OwnedServer | undefined => {
+    const server = servers.find(serverId);
+    const accountId = server && instances.find(server.instanceId)?.accountId;
+    return server && accountId !== undefined ? { ...server, accountId } : undefined;
+  };
+  const authorization = createAuthorization({
+    ...{ store, clock, audit, egress, sealing, credentials, publicUrl, find },
+    onEnded: servers.authorizationEnded,
+  });
+  const connections = createConnections({
+    ...{ clock, egress, broker: web.broker, accountOf },
+    authorized: (fetch, server) => withTokens(fetch, credentials, server),
+    onListed: async (server, seen) => void (await store.commitSoon(() => servers.note(server, { seen }), "process")),
+    async onFailure(server, thrown) {
+      const whose = { instanceId: server.instanceId, serverId: server.serverId };
+      log.info({ ...whose, err: thrown }, "an MCP server could not be asked again for its tools");
+      if (!(thrown instanceof ServerError)) return;
+      const look = await failedLook(server, thrown, redact);
+      await store.commitSoon(() => servers.note(server, look), "process").catch(() => {});
+    },
+  });
+  const tools = createMcpTools({ servers, connections, redact });
+  return {
+    ...{ servers, connections, tools, credentials },
+    authorization: {
+      ...authorization,
+      async complete(returned) {
+        const ending = await authorization.complete(returned);
+        if (ending.outcome !== "authorized") return ending;
+        const server = servers.find(ending.server.serverId);
+        if (!server) return ending;
+        const look = await servers.look(server, new AbortController().signal);
+        await store.commitSoon(() => servers.note(server, look), "full");
+        return ending;
+      },
+    },
+  };
+}

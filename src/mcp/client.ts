@@ -1,0 +1,130 @@
+import { Client, type FetchLike, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { CfWorkerJsonSchemaValidator } from "@modelcontextprotocol/client/validators/cf-worker";
+import { OUTGOING } from "../limits/outgoing.ts";
+import { textOfAnswer } from "./answer.ts";
+import { failureOf, STREAM_ENDED } from "./failure.ts";
+import type { ToolDefinition } from "./schema.ts";
+
+const { deadlineMs, callMs } = OUTGOING.mcp;
+/** Pages of a list of tools, and tools of all of them: a few more than are kept, to say how many are left out. */
+const MAX_PAGES = 32;
+const MAX_LISTED = 1_024;
+/** Requests of the server that a connection answers: nothing is offered to it, so these are pings. */
+const MAX_ANSWERED = 64;
+/** How often a stream that has ended is opened again, and the pause before. */
+const MAX_REOPENED = 30;
+const REOPEN_MS = 2_000;
+
+/** A tool as the server lists it; nothing of it has been checked but the types. */
+export interface ListedTool {
+  name: string;
+  description?: string | undefined;
+  inputSchema: Record<string, unknown>;
+}
+
+/** An open client of one server. Its methods throw `ServerError`. */
+export interface McpClient {
+  readonly protocolVersion: string | null;
+  listTools(signal: AbortSignal): Promise<ListedTool[]>;
+  callTool(tool: ToolDefinition, input: Record<string, unknown>, signal: AbortSignal): Promise<ToolAnswer>;
+  close(): Promise<void>;
+}
+
+export interface ToolAnswer {
+  text: string;
+  /** Whether the tool says that it has failed. */
+  isError: boolean;
+}
+
+export interface ClientParts {
+  url: URL;
+  fetch: FetchLike;
+  /** The server says that its tools have changed. */
+  onChanged(): void;
+}
+
+/** Connects by Streamable HTTP, in the newest revision that the server has. Throws `ServerError`. */
+export async function openClient(parts: ClientParts, signal: AbortSignal): Promise<McpClient> {
+  const { url, fetch, onChanged } = parts;
+  const client = new Client(
+    { name: "roost", title: "Roost", version: "1" },
+    {
+      versionNegotiation: { mode: "auto", probe: { timeoutMs: deadlineMs } },
+      // The default compiles a stranger's schema into code.
+      jsonSchemaValidator: new CfWorkerJsonSchemaValidator(),
+      // A server that asks for more is told no, and its call is not made again.
+      inputRequired: { autoFulfill: false },
+      listChanged: { tools: { autoRefresh: false, debounceMs: 0, onChanged } },
+    },
+  );
+  client.onerror = () => {};
+  let reopened = 0;
+  const transport = new BoundedTransport(url, {
+    fetch,
+    reconnectionScheduler(reconnect, delayMs) {
+      if (++reopened > MAX_REOPENED) return;
+      const timer = setTimeout(reconnect, Math.max(delayMs, REOPEN_MS));
+      return () => clearTimeout(timer);
+    },
+  });
+  const within = { timeout: deadlineMs, signal };
+  await inOurWords(client.connect(transport, within));
+  return {
+    protocolVersion: client.getNegotiatedProtocolVersion() ?? null,
+    async listTools(listing) {
+      if (!client.getServerCapabilities()?.tools) return [];
+      const tools: ListedTool[] = [];
+      const cursors = new Set<string>();
+      let cursor: string | undefined;
+      for (let pages = 0; pages < MAX_PAGES && tools.length < MAX_LISTED; pages++) {
+        const params = cursor === undefined ? {} : { cursor };
+        const asked = client.request({ method: "tools/list", params }, { ...within, signal: listing });
+        const page = await inOurWords(asked);
+        tools.push(...page.tools);
+        cursor = page.nextCursor;
+        // One that comes again would never end.
+        if (cursor === undefined || cursors.has(cursor)) break;
+        cursors.add(cursor);
+      }
+      return tools.slice(0, MAX_LISTED);
+    },
+    async callTool({ name, inputSchema }, input, calling) {
+      const asked = client.callTool(
+        { name, arguments: input },
+        // Its definition alone, so that nothing is listed, checked or sent again on its way.
+        {
+          toolDefinition: { name, inputSchema: { ...inputSchema, type: "object" } },
+          timeout: callMs,
+          maxTotalTimeout: callMs,
+          signal: calling,
+        },
+      );
+      const result = await inOurWords(asked);
+      return { text: textOfAnswer(result), isError: result.isError === true };
+    },
+    close: () => client.close(),
+  };
+}
+
+const inOurWords = <T>(work: Promise<T>): Promise<T> =>
+  work.catch((thrown: unknown) => {
+    throw failureOf(thrown);
+  });
+
+/**
+ * Answers no more of what a server asks than a few times, and knows that a request has no answer once the stream has ended
+ * that should have brought it: the package's own would wait for its deadline.
+ */
+class BoundedTransport extends StreamableHTTPClientTransport {
+  #answered = 0;
+  override async send(...[message, options]: Parameters<StreamableHTTPClientTransport["send"]>): Promise<void> {
+    const isOne = !Array.isArray(message);
+    if (isOne && !("method" in message) && ++this.#answered > MAX_ANSWERED) return;
+    const onRequestStreamEnd = () => {
+      if (!isOne || !("id" in message) || message.id === undefined) return;
+      const error = { code: STREAM_ENDED, message: "the connection ended before its answer" };
+      this.onmessage?.({ jsonrpc: "2.0", id: message.id, error });
+    };
+    await super.send(message, { onRequestStreamEnd, ...options });
+  }
+}

@@ -1,0 +1,218 @@
+import { asFetch, type GuardedFetch } from "../egress/as-fetch.ts";
+import type { Egress } from "../egress/egress.ts";
+import { targetOf } from "../egress/target.ts";
+import type { Clock } from "../lib/clock.ts";
+import { untilAborted } from "../lib/until-aborted.ts";
+import { createFairPlaces } from "../limits/fair-places.ts";
+import { OUTGOING } from "../limits/outgoing.ts";
+import { createSlots } from "../limits/slots.ts";
+import type { SecretBroker } from "../tools/secret-broker.ts";
+import type { McpClient } from "./client.ts";
+import { type Listing, readListing } from "./listing.ts";
+import type { ServerAddress } from "./schema.ts";
+import { ServerError } from "./server-error.ts";
+import { createServerFetch } from "./server-fetch.ts";
+
+const { clients: MAX_CLIENTS, places: PLACES, deadlineMs: DEADLINE_MS, idleMs: IDLE_MS } = OUTGOING.mcp;
+/** A server that says all the time that its tools have changed is asked no more often. */
+const LIST_PAUSE_MS = 10_000;
+
+export interface ConnectionParts {
+  clock: Clock;
+  egress: Pick<Egress, "open">;
+  broker: Pick<SecretBroker, "fillFor"> & { redact(instanceId: string, text: string): Promise<string> };
+  accountOf(instanceId: string): string;
+  /** Adds the token of a server at which somebody has authorized the instance. */
+  authorized(fetch: GuardedFetch, server: ServerAddress & { accountId: string }): GuardedFetch;
+  /** Told whenever a server was seen. */
+  onListed(server: ServerAddress, seen: Seen): Promise<void>;
+  /** Told of what nobody waits for. */
+  onFailure(server: ServerAddress, thrown: unknown): Promise<void>;
+  idleMs?: number | undefined;
+}
+
+/** What a client has learned of its server. */
+export interface Seen extends Listing {
+  protocolVersion: string | null;
+}
+
+/** Clients of servers: one for each, which is closed when nobody has needed it for a while. */
+export interface Connections {
+  /**
+   * Works with the server's client, connecting it first where it is not. By then, its tools are listed as they are now.
+   * Throws `ServerError`, or the signal's reason.
+   */
+  use<T>(server: ServerAddress, signal: AbortSignal, work: (client: McpClient, seen: Seen) => Promise<T>): Promise<T>;
+  /** Ends the server's client, whoever uses it. */
+  close(serverId: string): void;
+  closeAll(): void;
+  open(): number;
+}
+
+interface Connection {
+  server: ServerAddress;
+  accountId: string;
+  opened: Promise<Opened>;
+  users: number;
+  lastUsedMs: number;
+  /** Whether the server has said that its tools have changed, since they were listed. */
+  isStale: boolean;
+  listedMs: number;
+  end: AbortController;
+}
+
+interface Opened {
+  client: McpClient;
+  seen: Seen;
+}
+
+export function createConnections(parts: ConnectionParts): Connections {
+  const { clock, egress, broker, accountOf, authorized, onListed, onFailure, idleMs = IDLE_MS } = parts;
+  const connections = new Map<string, Connection>();
+  const slots = createSlots(MAX_CLIENTS);
+  const places = createFairPlaces(PLACES);
+  const nowMs = () => Number(clock.monotonicNs() / 1_000_000n);
+
+  async function list(connection: Connection, client: McpClient, signal: AbortSignal): Promise<Seen> {
+    connection.isStale = false;
+    connection.listedMs = nowMs();
+    const { server } = connection;
+    const listing = await readListing(await client.listTools(signal), {
+      server: server.name,
+      redact: (text) => broker.redact(server.instanceId, text),
+    });
+    const seen = { ...listing, protocolVersion: client.protocolVersion };
+    await onListed(server, seen);
+    return seen;
+  }
+
+  async function connect(connection: Connection): Promise<Opened> {
+    const { server, accountId, end } = connection;
+    const url = new URL(server.url);
+    const { openClient } = await import("./client.ts");
+    const signal = AbortSignal.any([end.signal, AbortSignal.timeout(DEADLINE_MS)]);
+    const names = Object.keys(server.headers);
+    const fetch = createServerFetch({
+      guarded: authorized(asFetch(egress, { accountId, instanceId: server.instanceId }), { ...server, accountId }),
+      url,
+      async headers() {
+        const texts = Object.values(server.headers).map((text): ["header", string] => ["header", text]);
+        const values = await broker.fillFor(server.instanceId, targetOf(server.url), texts);
+        return Object.fromEntries(names.map((name, at) => [name, values[at] ?? ""]));
+      },
+    });
+    const onChanged = () => noteChange(connection);
+    const client = await openClient({ url, fetch, onChanged }, signal);
+    try {
+      return { client, seen: await list(connection, client, signal) };
+    } catch (error) {
+      void client.close().catch(() => {});
+      throw error;
+    }
+  }
+
+  /** Lists again what the server says has changed, at once or after a pause. */
+  function noteChange(connection: Connection): void {
+    if (connection.isStale) return;
+    connection.isStale = true;
+    const waitMs = Math.max(0, connection.listedMs + LIST_PAUSE_MS - nowMs());
+    const timer = setTimeout(() => {
+      if (!connection.isStale || connections.get(connection.server.serverId) !== connection) return;
+      refresh(connection, connection.end.signal).catch((error: unknown) => void onFailure(connection.server, error));
+    }, waitMs);
+    timer.unref();
+  }
+
+  async function refresh(connection: Connection, signal: AbortSignal): Promise<Opened> {
+    const { client } = await connection.opened;
+    const within = AbortSignal.any([signal, connection.end.signal, AbortSignal.timeout(DEADLINE_MS)]);
+    const opened = { client, seen: await list(connection, client, within) };
+    connection.opened = Promise.resolve(opened);
+    return opened;
+  }
+
+  function end(connection: Connection): void {
+    const { server, accountId, opened } = connection;
+    if (connections.get(server.serverId) !== connection) return;
+    connections.delete(server.serverId);
+    slots.release(accountId);
+    connection.end.abort(new ServerError("unknown", "its client was closed"));
+    opened.then(({ client }) => client.close()).catch(() => {});
+  }
+
+  /** A place for one more client of the account; the one that was not used for longest makes room. */
+  function takePlace(accountId: string): void {
+    for (;;) {
+      const place = slots.acquire(accountId);
+      if (place === "taken") return;
+      const idle = [...connections.values()]
+        .filter((one) => one.users === 0 && (place === "total" || one.accountId === accountId))
+        .toSorted((one, other) => one.lastUsedMs - other.lastUsedMs);
+      const [longest] = idle;
+      if (longest === undefined) throw busy("servers are in use");
+      end(longest);
+    }
+  }
+
+  function connectionOf(server: ServerAddress): Connection {
+    const known = connections.get(server.serverId);
+    if (known) {
+      if (isSame(known.server, server)) return known;
+      end(known);
+    }
+    const accountId = accountOf(server.instanceId);
+    takePlace(accountId);
+    const connection: Connection = {
+      ...{ server, accountId, users: 0, lastUsedMs: nowMs(), isStale: false, listedMs: 0 },
+      opened: Promise.reject(new Error("not yet")),
+      end: new AbortController(),
+    };
+    connection.opened.catch(() => {});
+    connections.set(server.serverId, connection);
+    connection.opened = connect(connection);
+    connection.opened.catch(() => end(connection));
+    return connection;
+  }
+
+  function leave(connection: Connection): void {
+    connection.users--;
+    connection.lastUsedMs = nowMs();
+    const timer = setTimeout(() => {
+      if (connection.users === 0 && nowMs() - connection.lastUsedMs >= idleMs) end(connection);
+    }, idleMs + 1);
+    timer.unref();
+  }
+
+  return {
+    async use(server, signal, work) {
+      const release = await places.take(accountOf(server.instanceId), signal);
+      if (release === null) throw busy("calls wait");
+      try {
+        const connection = connectionOf(server);
+        connection.users++;
+        try {
+          const opened = await untilAborted(connection.opened, signal);
+          const { client, seen } = connection.isStale ? await refresh(connection, signal) : opened;
+          return await work(client, seen);
+        } finally {
+          leave(connection);
+        }
+      } finally {
+        release();
+      }
+    },
+    close(serverId) {
+      const connection = connections.get(serverId);
+      if (connection) end(connection);
+    },
+    closeAll() {
+      for (const connection of connections.values()) end(connection);
+    },
+    open: () => connections.size,
+  };
+}
+
+const busy = (what: string) => new ServerError("unreachable", `too many MCP ${what} at the moment: try again later`);
+
+const isSame = (one: ServerAddress, other: ServerAddress): boolean =>
+  one.url === other.url && one.name === other.name && JSON.stringify(one.headers) === JSON.stringify(other.headers);

@@ -1,0 +1,118 @@
+import { hashOfJson } from "../lib/canonical-json.ts";
+import { describeHidden, findHidden, hiddenCharacters } from "../lib/hidden-characters.ts";
+import { isTooDeep } from "../lib/json-depth.ts";
+import type { ListedTool } from "./client.ts";
+import type { ToolDefinition } from "./schema.ts";
+import { exposedName } from "./tool-name.ts";
+
+/** Tools of one server (docs/contract/api.md, MCP servers). */
+export const MAX_TOOLS = 128;
+/** Characters of a name, a description, and of a schema as JSON. */
+const MAX_NAME = 128;
+const MAX_DESCRIPTION = 8_000;
+const MAX_SCHEMA = 32_000;
+const MAX_SCHEMA_DEPTH = 24;
+/** Of all of a server's definitions, in UTF-8. */
+const MAX_BYTES = 256 * 1024;
+
+/** What a server was seen to offer: what agents could have of it, and what was left out of that. */
+export interface Listing {
+  tools: ToolDefinition[];
+  /** For the owner; null where nothing was left out. */
+  notes: string | null;
+}
+
+export interface ListingParts {
+  /** The server's name. */
+  server: string;
+  /** The text without the values of the instance's secrets. */
+  redact(text: string): Promise<string>;
+}
+
+/** Reads what a stranger says of its tools: of what is wrong, nothing is taken. */
+export async function readListing(listed: readonly ListedTool[], parts: ListingParts): Promise<Listing> {
+  const tools: ToolDefinition[] = [];
+  const notes: string[] = [];
+  const names = new Set<string>();
+  let room = MAX_BYTES;
+  let beyond = 0;
+  for (const one of listed) {
+    const read = await readTool(one, parts);
+    if (typeof read === "string") {
+      notes.push(`${shownName(one.name)} was left out: ${read}`);
+      continue;
+    }
+    const exposed = exposedName(parts.server, read.name);
+    if (names.has(exposed)) {
+      notes.push(`${shownName(one.name)} was left out: another tool has that name`);
+      continue;
+    }
+    const bytes = Buffer.byteLength(JSON.stringify(read));
+    if (tools.length === MAX_TOOLS || bytes > room) {
+      beyond++;
+      continue;
+    }
+    if (read.description !== oneText(one.description)) notes.push(`${read.name}: hidden characters were taken out`);
+    names.add(exposed);
+    room -= bytes;
+    tools.push(read);
+  }
+  if (beyond > 0) {
+    notes.unshift(
+      `${beyond} more tools were left out: at most ${MAX_TOOLS} are taken, of ${MAX_BYTES / 1024} KiB in all`,
+    );
+  }
+  return { tools, notes: notes.length === 0 ? null : notes.join("; ") };
+}
+
+/** The definition, or why it cannot be taken. */
+async function readTool(
+  { name, description, inputSchema }: ListedTool,
+  { redact }: ListingParts,
+): Promise<ToolDefinition | string> {
+  if (name === "" || name.length > MAX_NAME) return `its name does not have 1 to ${MAX_NAME} characters`;
+  if (/[^\x21-\x7e]/.test(name)) return "its name has other than visible ASCII characters";
+  if (name in {}) return "its name is one of every object's";
+  const said = oneText(description);
+  if (said.length > MAX_DESCRIPTION) return `its description has more than ${MAX_DESCRIPTION} characters`;
+  const schema = JSON.stringify(inputSchema);
+  if (schema.length > MAX_SCHEMA) return `its input schema has more than ${MAX_SCHEMA} characters`;
+  if (isTooDeep(schema, MAX_SCHEMA_DEPTH))
+    return `its input schema is nested more than ${MAX_SCHEMA_DEPTH} levels deep`;
+  const far = farReference(inputSchema);
+  if (far !== null) return `its input schema refers to ${JSON.stringify(far.slice(0, 100))}, outside of itself`;
+  const hidden = findHidden(schema);
+  if (hidden) return `in its input schema, ${describeHidden(hidden)}`;
+  const definition = { name, description: withoutHidden(said), inputSchema };
+  const text = JSON.stringify(definition);
+  if (!text.isWellFormed()) return "its definition is not valid Unicode";
+  if ((await redact(text)) !== text) return "its definition holds the value of a secret";
+  return { ...definition, hash: hashOfJson(definition) };
+}
+
+const oneText = (description: string | undefined): string => (description ?? "").trim();
+
+const shownName = (name: string): string => JSON.stringify(withoutHidden(name.slice(0, 60)));
+
+/** The text without what a reader does not see. */
+function withoutHidden(text: string): string {
+  const pieces: string[] = [];
+  let at = 0;
+  for (const { index, character } of hiddenCharacters(text)) {
+    pieces.push(text.slice(at, index));
+    at = index + character.length;
+  }
+  return pieces.join("") + text.slice(at);
+}
+
+/** A `$ref` that would have to be fetched. */
+function farReference(value: unknown): string | null {
+  if (typeof value !== "object" || value === null) return null;
+  for (const [key, member] of Object.entries(value)) {
+    if ((key === "$ref" || key === "$dynamicRef") && typeof member === "string" && !member.startsWith("#"))
+      return member;
+    const found = farReference(member);
+    if (found !== null) return found;
+  }
+  return null;
+}

@@ -1,0 +1,51 @@
+import { z } from "zod";
+import { isoTime } from "../lib/clock.ts";
+import { idForm } from "../lib/forms.ts";
+import { record } from "../lib/record.ts";
+import { stateOf, TOOL_STATES } from "./pinning.ts";
+import { type McpServer, SERVER_STATUSES } from "./schema.ts";
+
+/** A server as the API shows it (docs/contract/api.md, MCP servers). */
+export const McpServerRecord = record("McpServer", () =>
+  z.object({
+    serverId: idForm("mcp"),
+    instanceId: idForm("inst"),
+    name: z.string(),
+    url: z.string(),
+    headers: z.record(z.string(), z.string()).describe("Secrets as placeholders"),
+    status: z.enum(SERVER_STATUSES),
+    statusReason: z.string().nullable(),
+    protocolVersion: z.string().nullable().describe("The revision that was agreed on last"),
+    tools: z.array(
+      z.object({
+        name: z.string(),
+        description: z.string(),
+        inputSchema: z.record(z.string(), z.unknown()),
+        state: z.enum(TOOL_STATES).describe("Agents have those that are approved"),
+      }),
+    ),
+    createdAt: z.iso.datetime(),
+    updatedAt: z.iso.datetime(),
+  }),
+);
+export type McpServerRecord = z.output<typeof McpServerRecord>;
+
+export const showServer = ({
+  revision: _,
+  createdAt,
+  updatedAt,
+  tools,
+  headers,
+  ...row
+}: McpServer): McpServerRecord => ({
+  ...row,
+  headers: { ...headers },
+  tools: tools.map((tool) => ({
+    name: tool.name,
+    description: tool.description,
+    inputSchema: tool.inputSchema,
+    state: stateOf(tool),
+  })),
+  createdAt: isoTime(createdAt),
+  updatedAt: isoTime(updatedAt),
+});

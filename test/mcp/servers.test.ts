@@ -1,0 +1,92 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { z } from "zod";
+import { type Asking, startAsking } from "../approvals/asking.ts";
+import { type Era, type McpService, startMcpService, text } from "./mcp-service.ts";
+
+const echo = {
+  name: "echo",
+  description: "Says it again.",
+  input: z.object({ said: z.string() }),
+  run: ({ said }: Record<string, unknown>) => text(`You said ${said}.`),
+};
+
+describe.each(["2025", "2026"] as Era[])("a server of %s", (era) => {
+  let service: McpService;
+  let it: Asking;
+  let at: string;
+  beforeAll(async () => {
+    service = startMcpService(era, echo);
+    it = await startAsking(undefined, {}, { ROOST_EGRESS: `public,${service.host}` });
+    at = `/v1/instances/${it.instance}/mcp-servers`;
+  });
+  afterAll(async () => {
+    await it.stop();
+    await service.stop();
+  });
+  afterEach(async () => {
+    for (const { serverId } of (await it.person.ask("GET", at)).body.data) {
+      await it.person.ask("DELETE", `${at}/${serverId}`);
+    }
+    await service.offer(echo);
+    service.intercept = () => undefined;
+    service.calls.length = 0;
+    await it.begin();
+  });
+
+  test("is listed when it is added, and its tools are approved as they stand", async () => {
+    const { status, body } = await it.person.ask("POST", at, { name: "docs", url: service.url });
+    expect([status, body]).toEqual([
+      201,
+      {
+        serverId: expect.stringMatching(/^mcp_/),
+        instanceId: it.instance,
+        name: "docs",
+        url: service.url,
+        headers: {},
+        status: "ready",
+        statusReason: null,
+        protocolVersion: era === "2026" ? "2026-07-28" : "2025-11-25",
+        tools: [
+          {
+            name: "echo",
+            description: "Says it again.",
+            inputSchema: expect.objectContaining({ type: "object", required: ["said"] }),
+            state: "approved",
+          },
+        ],
+        createdAt: expect.any(String),
+        updatedAt: expect.any(String),
+      },
+    ]);
+    expect((await it.person.ask("GET", `${at}/${body.serverId}`)).body).toEqual(body);
+    expect((await it.person.ask("GET", at)).body.data).toEqual([body]);
+    expect((await it.person.ask("DELETE", `${at}/${body.serverId}`)).body).toEqual({
+      serverId: body.serverId,
+      deleted: true,
+    });
+    expect((await it.person.ask("GET", `${at}/${body.serverId}`)).status).toBe(404);
+  });
+
+  test("is called by an agent once a person has approved exactly that call", async () => {
+    await it.person.ask("POST", at, { name: "docs", url: service.url });
+    it.calls("Say hello.", ["docs__echo", { said: "hello" }]);
+    const runId = await it.queue("Say hello.");
+    const approval = await it.asked(runId);
+    expect(approval).toMatchObject({ tool: "docs__echo", input: { said: "hello" } });
+    expect(service.calls).toEqual([]);
+    await it.decide(approval.approvalId, { decision: "approve", inputHash: approval.inputHash });
+    await it.until("run.completed", runId);
+    expect(service.calls).toEqual([{ name: "echo", input: { said: "hello" } }]);
+    expect(it.results("Say hello.")).toEqual([expect.stringContaining("You said hello.")]);
+    expect((await it.person.ask("GET", it.at("/tools"))).body.data).toContainEqual({
+      name: "docs__echo",
+      description: "Says it again.",
+      inputSchema: expect.objectContaining({ required: ["said"] }),
+      source: "mcp:docs",
+      changes: "outside",
+      untrustedOutput: true,
+      policy: "ask",
+      defaultPolicy: "ask",
+    });
+  });
+});
