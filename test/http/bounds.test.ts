@@ -10,11 +10,9 @@ let server: TestServer;
 let person: Person;
 let ids: Record<string, string>;
 beforeAll(async () => {
-  // Time stands still, so that no rate recovers.
-  server = await startTestServer(
-    { ROOST_ADDRESS_REQUESTS: "200", ROOST_WRITES_PER_SECOND: "400" },
-    { clock: handClock() },
-  );
+  // Time stands still, so that no rate recovers; and there are no more reads than a test soon uses up.
+  const rates = { ROOST_ADDRESS_REQUESTS: "200", ROOST_READS_PER_SECOND: "10000", ROOST_WRITES_PER_SECOND: "400" };
+  server = await startTestServer(rates, { clock: handClock() });
   person = await server.signUp();
   const { instanceId } = (await person.ask("POST", "/v1/instances", { name: "x" })).body;
   const { agentId } = (await person.ask("POST", `/v1/instances/${instanceId}/agents`, { name: "Ada" })).body;

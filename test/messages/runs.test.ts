@@ -175,7 +175,8 @@ test("a client that disconnects cancels nothing", async () => {
 });
 
 test("stopping the instance cancels its runs, and the plain requests are answered", async () => {
-  const pending = [it.send("begin"), it.send("second"), it.send("third")];
+  // Whichever arrives first is in progress.
+  const pending = Array.from({ length: 3 }, () => it.send("begin"));
   await using events = await it.events(0);
   await events.until(() =>
     ["run.queued", "message.delta"].every(
@@ -185,9 +186,8 @@ test("stopping the instance cancels its runs, and the plain requests are answere
   expect((await it.person.ask("POST", `/v1/instances/${it.instance}/stop`)).body.status).toBe("stopped");
   const answers = await Promise.all(pending);
   expect(answers.map(({ status, body }) => [status, body.finishReason])).toEqual(Array(3).fill([200, "cancelled"]));
-  const [first, ...others] = answers.map(({ body }) => body.message);
-  expect(first).toStartWith("Once");
-  expect(others).toEqual(["", ""]);
+  const texts = answers.map(({ body }) => body.message).sort();
+  expect(texts).toEqual(["", "", expect.stringMatching(/^Once/)]);
   await it.person.ask("POST", `/v1/instances/${it.instance}/start`);
   expect((await it.send("hi")).status).toBe(200);
   const statuses = (await it.until("run.completed")).filter(({ event }) => event === "instance.status");
