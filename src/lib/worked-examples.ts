@@ -13,6 +13,15 @@ export interface WorkedExamples {
 const NONE: WorkedExamples = { exchanges: [], subjects: [] };
 const KINDS: readonly (WorkedExamples & { asked: RegExp })[] = [
   {
+    asked: /^\W*(?:please )?translate\b/i,
+    exchanges: [
+      ['Translate "goodbye" into Spanish.', '"Adiós".'],
+      ['Translate "yes" into French.', '"Oui".'],
+      ['Translate "yes" into German.', '"Ja".'],
+    ],
+    subjects: [],
+  },
+  {
     asked: /\b(?:in|with) (?:one|a single) word\b/i,
     exchanges: [["In one word: what colour is the sky?", "Blue."]],
     subjects: [],
@@ -28,9 +37,10 @@ const KINDS: readonly (WorkedExamples & { asked: RegExp })[] = [
     exchanges: [
       ["I found a coin in the street.", "How lucky! What will you do with the coin?"],
       ["My tooth hurts.", "I am sorry to hear that. I hope that your tooth is better soon."],
+      ["The wind is strong today.", "Yes, the wind is very strong! I hope that it stops soon."],
       ["I must go home now.", "Goodbye! I hope to see you again."],
     ],
-    subjects: ["coin", "coins", "street", "tooth", "teeth", "dentist"],
+    subjects: ["coin", "coins", "street", "tooth", "teeth", "dentist", "wind"],
   },
 ];
 

@@ -151,10 +151,11 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
       // Half a word cannot be compared.
       const word = /[\p{L}\p{N}'’]+$/u.exec(text)?.index ?? text.length;
       const introduction = HALF_INTRODUCTION.exec(text)?.index ?? text.length;
+      const call = name.length === 0 ? text.length : halfCall(text, ownName ?? "");
       // A sentence that has turned to English is recognised by its second English word.
       const last = sentenceEnds(text).at(-1) ?? 0;
       const english = language !== "en" && isMoreEnglish(text.slice(last), language) ? last : text.length;
-      return Math.min(line, tail, word, introduction, english);
+      return Math.min(line, tail, word, introduction, call, english);
     },
   };
 }
@@ -222,6 +223,13 @@ function givesOtherName(text: string, known: ReadonlySet<string>): boolean {
     if (!known.has(name.toLowerCase())) return true;
   }
   return false;
+}
+
+/** Where "I am well, Unit" begins to call the user by the agent's name; the text's length if it does not. */
+function halfCall(text: string, name: string): number {
+  const comma = text.lastIndexOf(", ");
+  const tail = text.slice(comma + 2);
+  return comma >= 0 && tail !== "" && (name.startsWith(tail) || tail === name) ? comma : text.length;
 }
 
 /**
