@@ -88,7 +88,10 @@ export function createOpenAiEngine(options: OpenAiOptions): ModelEngine {
       apiKey,
       keySetting: options.keySetting ?? "ROOST_OPENAI_API_KEY",
       urlSetting: options.urlSetting ?? "ROOST_OPENAI_BASE_URL",
-      prompt: request.messages.map(({ content }) => content),
+      // Only refusals are compared with it.
+      get prompt() {
+        return request.messages.map(({ content }) => content);
+      },
     };
     const bounded = { ...request, maxTokens: answerTokensOf(request) };
     let dialect = dialects.get(server.model) ?? STANDARD_DIALECT;

@@ -79,7 +79,7 @@ async function* steps(run: RunInput, parts: LoopParts): AsyncGenerator<LoopEvent
     let answer: StepAnswer;
     try {
       const messages = [...toMessages(current), ...transcript.messages];
-      answer = yield* oneStep(streamModel(messages, signal, "answer"), check === undefined);
+      answer = yield* oneStep(streamModel(messages, signal, "answer", current.kept.places), check === undefined);
     } catch (error) {
       const overflow = error instanceof ModelError ? error.overflow : undefined;
       if (!overflow || ++shrinks > MAX_SHRINKS) throw error;

@@ -1,4 +1,5 @@
 import { ModelError, type ModelEvent, type ModelMessage } from "../models/engine.ts";
+import { NO_TURNS } from "./prompt-room.ts";
 import type { Compaction, LoopEvent, Purpose, RunInput, Summary } from "./protocol.ts";
 import { keptItems, tokensWith, wordForWord } from "./summary.ts";
 
@@ -6,6 +7,8 @@ export type StreamModel = (
   messages: ModelMessage[],
   signal: AbortSignal,
   purpose: Purpose,
+  /** The places of the turns that come after the first message. */
+  kept: number[],
 ) => AsyncIterable<ModelEvent[]>;
 
 /** All parts together. */
@@ -27,11 +30,13 @@ export async function* compact(
   const timer = setTimeout(() => late.abort(), limitMs);
   try {
     const either = AbortSignal.any([signal, late.signal]);
-    const summary = yield* summarise(run.summary, compaction, (messages) => streamModel(messages, either, "summary"));
+    const summary = yield* summarise(run.summary, compaction, (messages) =>
+      streamModel(messages, either, "summary", []),
+    );
     if (typeof summary !== "string") {
       yield { type: "compacted", text: summary.text, items: summary.items };
       const { still, earlier } = compaction;
-      return { ...rest, summary, conversation: run.conversation.filter((_, at) => still.includes(at)), earlier };
+      return { ...rest, ...turnsAt(rest, still), summary, earlier };
     }
     yield { type: "compaction.failed", reason: summary };
   } catch (error) {
@@ -41,6 +46,18 @@ export async function* compact(
     clearTimeout(timer);
   }
   return rest;
+}
+
+/** Those of the turns that are at these places. */
+function turnsAt({ kept = NO_TURNS, conversation }: RunInput, places: readonly number[]) {
+  const shown = new Set(places);
+  return {
+    kept: {
+      places: kept.places.filter((_, at) => shown.has(at)),
+      tokens: kept.tokens.filter((_, at) => shown.has(at)),
+    },
+    conversation: conversation.filter((_, at) => shown.has(kept.places.length + at)),
+  };
 }
 
 function reasonOf(error: unknown, overMs: number | null): string {

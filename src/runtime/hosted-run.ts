@@ -1,9 +1,10 @@
-import type { ToolCall, ToolDescription } from "../models/engine.ts";
+import type { ModelMessage, ToolCall, ToolDescription } from "../models/engine.ts";
 import type { Durability } from "../storage/store.ts";
 import type { Wait } from "../tools/tool.ts";
 import type { RunTrace } from "../traces/traces.ts";
 import type { RunTally } from "./model-call.ts";
-import type { JournalCall, LoopEvent, RunInput } from "./protocol.ts";
+import { messagesOf } from "./prompt.ts";
+import type { JournalCall, LoopEvent, RunInput, Turn } from "./protocol.ts";
 
 /** A run as it is passed to the host: what the worker needs, and what stays on the host's side. */
 export interface HostedRun {
@@ -14,6 +15,8 @@ export interface HostedRun {
   /** Offered to the model, if it can call them. */
   tools: readonly ToolDescription[];
   input: RunInput;
+  /** What each turn of its conversation takes of a prompt, in tokens. */
+  turnTokens: number[];
   /** Whether its prompt holds what a stranger may have written (docs/contract/runtime.md, Taint). */
   isTainted: boolean;
   /** False where nobody can be asked for an approval. */
@@ -72,8 +75,30 @@ export function takeGoAhead({ missing }: HeldRun, { id, name, input }: ToolCall)
   return at < 0 ? undefined : missing.splice(at, 1)[0]?.goAhead;
 }
 
+/** What the worker is told: of a full prompt's turns, the text of the last only. Others are needed as they are. */
+function forWorker({ input, turnTokens }: HostedRun): RunInput {
+  const { conversation, model } = input;
+  const count = conversation.length - 1;
+  if (model.prompt === "short" || count < 1) return input;
+  const kept = { places: Array.from({ length: count }, (_, at) => at), tokens: turnTokens.slice(0, count) };
+  return { ...input, kept, conversation: conversation.slice(count) };
+}
+
+/** A prompt's messages, with the turns at these places after the first. */
+export function withKept(
+  messages: readonly ModelMessage[],
+  places: readonly number[],
+  conversation: readonly Turn[],
+): readonly ModelMessage[] {
+  if (places.length === 0) return messages;
+  const turns = places.flatMap((place) => messagesOf(conversation[place] as Turn));
+  return [...messages.slice(0, 1), ...turns, ...messages.slice(1)];
+}
+
 /** Sends a run's input: at once, or with what was found in the agent's memory for it. If that fails, it goes without. */
-export function passOn({ input, recall }: HostedRun, send: (input: RunInput) => void): void {
+export function passOn(run: HostedRun, send: (input: RunInput) => void): void {
+  const { recall } = run;
+  const input = forWorker(run);
   if (recall === undefined) send(input);
   else {
     const found = recall().catch((): string[] => []);

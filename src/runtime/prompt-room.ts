@@ -3,7 +3,7 @@
  * run to its worker, so that the cost of a run depends on its prompt and not on what its instance has stored.
  */
 import type { ToolDescription } from "../models/engine.ts";
-import type { RunInput, Turn } from "./protocol.ts";
+import type { KeptTurns, RunInput, Turn } from "./protocol.ts";
 import { reserveOf } from "./tokens.ts";
 
 const FILE_CHARACTERS = 20_000;
@@ -30,11 +30,15 @@ export interface Prompt {
   system: string;
   /** What stands for the conversation's oldest messages. */
   summary: string | null;
+  /** Those before the turns, which the host puts in. */
+  kept: KeptTurns;
   /** Oldest first. */
   turns: Turn[];
   /** Messages that are neither in the summary nor among the turns. */
   dropped: number;
 }
+
+export const NO_TURNS: KeptTurns = { places: [], tokens: [] };
 
 /** The characters of a whole prompt for a model with this context. */
 export const roomOf = (contextTokens: number): number =>
@@ -152,11 +156,12 @@ export function chooseTurns(
   outlines: readonly TurnOutline[],
   room: number,
   before = 0,
-): Pick<RunInput, "conversation" | "earlier"> {
-  const start = startOfWindow(
-    outlines.map(({ tokens }) => tokens),
-    room,
-    before,
-  );
-  return { conversation: outlines.slice(start).map(({ read }) => read()), earlier: before + start };
+): Pick<RunInput, "conversation" | "earlier"> & { turnTokens: number[] } {
+  const tokens = outlines.map((outline) => outline.tokens);
+  const start = startOfWindow(tokens, room, before);
+  return {
+    conversation: outlines.slice(start).map(({ read }) => read()),
+    turnTokens: tokens.slice(start),
+    earlier: before + start,
+  };
 }

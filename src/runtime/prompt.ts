@@ -3,6 +3,7 @@ import {
   askedText,
   CHARACTERS_A_TOKEN,
   cut,
+  NO_TURNS,
   type Prompt,
   READABLE_SKILLS_HEADING,
   roomOf,
@@ -30,7 +31,7 @@ export interface Piece {
 }
 
 /** Everything but the conversation. */
-export type Frame = Omit<RunInput, "conversation" | "earlier" | "summary" | "compaction">;
+export type Frame = Omit<RunInput, "kept" | "conversation" | "earlier" | "summary" | "compaction">;
 
 const MEMORIES_HEADING = "From your memory, in case it helps with this message:";
 
@@ -46,7 +47,7 @@ export function buildPrompt(run: RunInput): Prompt {
   const room = roomOf(run.model.contextTokens);
   const system = systemText(run);
   const summary = run.summary ? summaryText(run.summary) : null;
-  const prompt = { system, summary, turns: run.conversation, dropped: run.earlier };
+  const prompt = { system, summary, kept: run.kept ?? NO_TURNS, turns: run.conversation, dropped: run.earlier };
   // The message to answer may have half of the prompt, however much else there is.
   return cutLast(prompt, Math.max(room - system.length, Math.floor(room / 2)));
 }
@@ -70,17 +71,25 @@ export function conversationRoom(frame: Frame, tools: readonly ToolDescription[]
 
 /** The same prompt at `ratio` of its size, for a model that counted more tokens than it can hold. */
 export function shrinkPrompt(prompt: Prompt, ratio: number): Prompt {
-  const tokens = prompt.turns.map(tokensOfTurn);
+  const { kept } = prompt;
+  const tokens = [...kept.tokens, ...prompt.turns.map(tokensOfTurn)];
   const size = tokensOf(prompt.system + (prompt.summary ?? "")) + tokens.reduce((sum, one) => sum + one, 0);
   const room = Math.floor(size * Math.min(ratio, 1) * 0.9);
   const system = cut(prompt.system, Math.max(512, Math.floor(room * 0.6 * CHARACTERS_A_TOKEN)));
   const summary = prompt.summary && cut(prompt.summary, Math.max(512, Math.floor(room * 0.2 * CHARACTERS_A_TOKEN)));
   const left = room - tokensOf(system + (summary ?? ""));
   const start = startOfWindow(tokens, left, prompt.dropped);
-  const fitted = { system, summary, turns: prompt.turns.slice(start), dropped: prompt.dropped + start };
-  return fitted.turns.length === 1 ? cutLast(fitted, Math.max(256, left * CHARACTERS_A_TOKEN)) : fitted;
+  const fitted = {
+    system,
+    summary,
+    kept: { places: kept.places.slice(start), tokens: kept.tokens.slice(start) },
+    turns: prompt.turns.slice(Math.max(0, start - kept.places.length)),
+    dropped: prompt.dropped + start,
+  };
+  return tokens.length - start === 1 ? cutLast(fitted, Math.max(256, left * CHARACTERS_A_TOKEN)) : fitted;
 }
 
+/** The messages of a prompt, without the turns that are kept: these come after the first. */
 export function toMessages(prompt: Prompt): ModelMessage[] {
   const { system, summary, turns } = prompt;
   const content = [system, summary, leftOutNote(prompt)].filter((part) => part !== null).join("\n\n");
@@ -95,7 +104,7 @@ export function leftOutNote({ summary, dropped }: Pick<Prompt, "summary" | "drop
     : `(${dropped} other messages before what follows are neither shown nor in the summary.)`;
 }
 
-function messagesOf({ role, text, images, calls, steps = [] }: Turn): ModelMessage[] {
+export function messagesOf({ role, text, images, calls, steps = [] }: Turn): ModelMessage[] {
   if (role === "user") return [{ role, content: text, ...(images && { images }) }];
   const before = steps.flatMap((step) => madeCalls(step.text, step.calls));
   if (calls !== undefined) return [...before, ...madeCalls(text, calls)];

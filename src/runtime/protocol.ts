@@ -15,7 +15,7 @@ import type { ToolResult } from "../tools/tool.ts";
  * against 58 for a run with 200 turns). What is sent in one go is one text of several lines, since waking the other thread
  * costs as much as what it is told. A change that an older worker would misread increments the number.
  */
-export const PROTOCOL_VERSION = 8;
+export const PROTOCOL_VERSION = 9;
 
 /** Collects the lines that are sent before anything else runs, and posts them as one text. */
 export function createOutbox(post: (lines: string) => void): (line: string) => void {
@@ -48,8 +48,11 @@ export type HostToWorker =
 export type WorkerToHost =
   | { type: "ready"; protocol: number }
   | { type: "run.events"; runId: string; events: LoopEvent[] }
-  /** The host adds the account, the instance, the model, and the tools that the run is offered. */
-  | { type: "model.call"; callId: number; runId: string; purpose: Purpose; messages: ModelMessage[] }
+  /**
+   * The host adds the account, the instance, the model, and the tools that the run is offered; and after the first message
+   * the turns that it has kept, by their places.
+   */
+  | { type: "model.call"; callId: number; runId: string; purpose: Purpose; messages: ModelMessage[]; kept: number[] }
   | { type: "model.cancel"; callId: number }
   | { type: "tool.call"; callId: number; runId: string; call: ToolCall }
   | { type: "tool.cancel"; callId: number }
@@ -93,6 +96,8 @@ export interface RunInput {
   model: ModelAbilities;
   /** Passages of the agent's memory about the message to answer, for a model that cannot search it. */
   memories?: string[];
+  /** Turns before these that only the host has. */
+  kept?: KeptTurns;
   /** Oldest first; the last is the message to answer. */
   conversation: Turn[];
   /** Messages before these that are not in the summary either. */
@@ -136,6 +141,15 @@ export interface Compaction {
   tokensBefore: number;
   /** The rest alone. */
   tokensOfRest: number;
+}
+
+/**
+ * The turns of a long conversation stay with the host: they would cross twice between the threads only to be put into the
+ * request as they are. The worker knows their places among the run's turns, and what each takes of a prompt, in tokens.
+ */
+export interface KeptTurns {
+  places: number[];
+  tokens: number[];
 }
 
 export interface Turn {

@@ -5,7 +5,7 @@
 
 import { type Language, languageOf } from "../lib/language.ts";
 import { workedExamples } from "../lib/worked-examples.ts";
-import { askedText, cut, type Prompt, roomOf, SKILLS_HEADING, skillLine } from "./prompt-room.ts";
+import { askedText, cut, NO_TURNS, type Prompt, roomOf, SKILLS_HEADING, skillLine } from "./prompt-room.ts";
 import type { RunInput, Turn } from "./protocol.ts";
 
 /** What it takes of a run. */
@@ -36,7 +36,7 @@ export function shortPrompt(run: RunInput): Prompt {
     : [];
   const size = [...before, ...last].reduce((sum, { text }) => sum + text.length, 0);
   // Turns that are left out are not mentioned, because the model would talk about them.
-  return { system, summary: null, turns: size > left ? last : [...before, ...last], dropped: 0 };
+  return { system, summary: null, kept: NO_TURNS, turns: size > left ? last : [...before, ...last], dropped: 0 };
 }
 
 /** The system message of a short prompt. */

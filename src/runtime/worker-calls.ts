@@ -5,7 +5,7 @@ import type { ModelEvent, ToolDescription } from "../models/engine.ts";
 import { callTool } from "../tools/policy.ts";
 import type { PolicyPorts } from "../tools/ports.ts";
 import type { ToolboxOf } from "../tools/toolboxes.ts";
-import { type HeldRun, type HostedRun, takeGoAhead } from "./hosted-run.ts";
+import { type HeldRun, type HostedRun, takeGoAhead, withKept } from "./hosted-run.ts";
 import type { CallModel } from "./model-call.ts";
 import { failureOf } from "./model-failure.ts";
 import { messagesAsMade } from "./named-call.ts";
@@ -46,7 +46,7 @@ export function createWorkerCalls(parts: WorkerCallParts, turns: FairTurns) {
   return {
     async callModel(
       { instanceId, accountId, worker, runs, calls }: CallingInstance,
-      { callId, runId, purpose, messages }: Extract<WorkerToHost, { type: "model.call" }>,
+      { callId, runId, purpose, messages, kept }: Extract<WorkerToHost, { type: "model.call" }>,
     ): Promise<void> {
       const held = runs.get(runId);
       if (!held) return;
@@ -61,7 +61,7 @@ export function createWorkerCalls(parts: WorkerCallParts, turns: FairTurns) {
         const asked = {
           ...limits,
           models,
-          messages: messagesAsMade(messages, tools),
+          messages: messagesAsMade(withKept(messages, kept, run.input.conversation), tools),
           tools,
           purpose,
           accountId,

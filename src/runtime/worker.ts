@@ -1,7 +1,7 @@
-import { ModelError, type ModelEvent, type ModelMessage } from "../models/engine.ts";
+import { ModelError, type ModelEvent } from "../models/engine.ts";
 import type { ToolResult } from "../tools/tool.ts";
 import { type LoopParts, runAgent } from "./agent-loop.ts";
-import type { HostToWorker, LoopEvent, ModelFailure, Purpose, RunInput, WorkerToHost } from "./protocol.ts";
+import type { HostToWorker, LoopEvent, ModelFailure, RunInput, WorkerToHost } from "./protocol.ts";
 import { createOutbox, linesOf, PROTOCOL_VERSION } from "./protocol.ts";
 
 declare const self: Worker & { onmessage: ((event: MessageEvent<string>) => void) | null };
@@ -66,7 +66,7 @@ async function work(run: RunInput): Promise<void> {
     waiting = [];
   };
   const parts: LoopParts = {
-    streamModel: (messages, signal, purpose) => callModel(runId, purpose, messages, signal),
+    streamModel: (messages, signal, purpose, kept) => callModel({ runId, purpose, messages, kept }, signal),
     callTool(call, signal) {
       // The host makes the call only once its start is in the log.
       flush();
@@ -126,15 +126,13 @@ class ModelStream {
 }
 
 async function* callModel(
-  runId: string,
-  purpose: Purpose,
-  messages: ModelMessage[],
+  asked: Omit<Extract<WorkerToHost, { type: "model.call" }>, "type" | "callId">,
   signal: AbortSignal,
 ): AsyncGenerator<ModelEvent[]> {
   const callId = ++calls;
   const stream = new ModelStream();
   modelCalls.set(callId, stream);
-  send({ type: "model.call", callId, runId, purpose, messages });
+  send({ type: "model.call", callId, ...asked });
   try {
     yield* stream.read(signal);
   } finally {

@@ -7,7 +7,9 @@ import { createHost, type Host } from "../../src/runtime/host.ts";
 import type { HostBounds } from "../../src/runtime/host-places.ts";
 import type { HostedRun, WaitingCall } from "../../src/runtime/hosted-run.ts";
 import type { ModelCall } from "../../src/runtime/model-call.ts";
-import type { LoopEvent, LoopOutcome, RunInput, WorkerToHost } from "../../src/runtime/protocol.ts";
+import { buildPrompt, toMessages } from "../../src/runtime/prompt.ts";
+import type { LoopEvent, LoopOutcome, RunInput, Turn, WorkerToHost } from "../../src/runtime/protocol.ts";
+import { tokensOfTurn } from "../../src/runtime/tokens.ts";
 import { spawnWorker } from "../../src/runtime/worker-handle.ts";
 import type { Durability } from "../../src/storage/store.ts";
 import type { Tool } from "../../src/tools/tool.ts";
@@ -79,6 +81,7 @@ function observed(runId: string, input: RunInput = inputOf(runId), committed?: (
     models: [`m_${runId}`],
     tools: [{ name: `tool of ${runId}`, description: "", inputSchema: {} }],
     input,
+    turnTokens: input.conversation.map(tokensOfTurn),
     isTainted: false,
     mayAsk: true,
     async taint() {},
@@ -142,6 +145,37 @@ test("an answer that arrives at once is reported at once, with its end", async (
   }).run("inst_a", run);
   expect(await ended).toEqual(COMPLETED);
   expect(sunk.map(({ kinds }) => kinds)).toEqual([["usage", "delta", "ended"]]);
+});
+
+test("the turns that stay with the host are in each prompt where they belong, and fewer once it was too long", async () => {
+  const turns = Array.from({ length: 41 }, (_, at): Turn => {
+    const text = `${at} ${"word ".repeat(40)}`;
+    if (at % 2 === 0) return { role: "user", text };
+    const call = { id: `call_${at}`, name: "now", input: "{}" };
+    return { role: "assistant", text, steps: [{ text: "", calls: [{ call, result: "noon" }] }] };
+  });
+  const prompts: ModelCall["messages"][] = [];
+  for (const prompt of ["full", "short"] as const) {
+    const input: RunInput = { ...inputOf(`run_${prompt}`), conversation: turns };
+    input.model = { ...input.model, prompt };
+    const seen = observed(`run_${prompt}`, input);
+    start(async function* (call, signal) {
+      prompts.push(call.messages);
+      if (prompts.length === 1) {
+        throw new ModelError("context_overflow", "too long", { overflow: { promptTokens: 2_000, limitTokens: 1_000 } });
+      }
+      yield* say(call, signal);
+    }).run("inst_a", seen.run);
+    expect(await seen.ended).toEqual(COMPLETED);
+    host?.close();
+  }
+  const [whole, shrunk, short] = prompts.map((messages) => messages.slice(1));
+  const all = toMessages(buildPrompt({ ...inputOf("run_full"), conversation: turns })).slice(1);
+  expect(whole).toEqual(all);
+  expect(shrunk?.length).toBeLessThan(all.length * 0.55);
+  expect(shrunk).toEqual(all.slice(-(shrunk?.length ?? 0)));
+  // It chooses from all of them.
+  expect(short?.at(-1)).toEqual({ role: "user", content: turns[40]?.text ?? "" });
 });
 
 test("runs of one instance share a worker; cancelling one leaves the others alone", async () => {

@@ -13,6 +13,8 @@ import type { PastMessage, RunOfPrompt, Size, Windows } from "./window.ts";
 export interface ConversationPart extends Pick<RunInput, "conversation" | "earlier" | "summary"> {
   /** What is to be summarised first, and what happens with the outcome. */
   compaction: PlannedCompaction | null;
+  /** What each turn takes. */
+  turnTokens: number[];
   /** Whether a stranger may have written a part of what the model reads. */
   isTainted: boolean;
 }
@@ -64,13 +66,20 @@ export const createHistory =
             ...{ run, conversation, summary, summaryTokens, turns, tokens, start, before, room, withSteps },
             contextTokens: model.contextTokens,
           });
-    const read = start === 0 ? turns : turns.slice(start);
+    const part: Pick<ConversationPart, "conversation" | "turnTokens"> = { conversation: [], turnTokens: [] };
+    let isTainted = summary?.tainted === true || compaction?.input.isTainted === true;
+    // Once through all of them: many are no longer in the processor's caches.
+    for (let at = start; at < turns.length; at++) {
+      const turn = turns[at] as PastMessage;
+      part.conversation.push(turn.read(withSteps));
+      part.turnTokens.push(tokensIn(turn));
+      isTainted ||= turn.tainted;
+    }
     return {
-      conversation: read.map((turn) => turn.read(withSteps)),
+      ...part,
       earlier: before + start,
       ...(summary && { summary: asSummary(summary) }),
       compaction,
-      isTainted:
-        read.some(({ tainted }) => tainted) || summary?.tainted === true || compaction?.input.isTainted === true,
+      isTainted,
     };
   };

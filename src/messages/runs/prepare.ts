@@ -110,7 +110,7 @@ export function preparePrompt(
   const { contextTokens, prompt } = abilities;
   const toldTokens = isTold ? tokensOfMemories(contextTokens) : 0;
   const conversationTokens = conversationRoom(frame, tools) - toldTokens;
-  const { compaction, isTainted, ...conversation } = parts.history(run, conversationTokens, abilities);
+  const { compaction, turnTokens, isTainted, ...conversation } = parts.history(run, conversationTokens, abilities);
   return {
     agentId: agent.agentId,
     conversationId,
@@ -119,6 +119,7 @@ export function preparePrompt(
     isTainted: strange.length > 0 || isTainted,
     ...bounds,
     compaction,
+    turnTokens,
     ...(isTold && {
       recall: () => parts.recall(agent, conversation.conversation.at(-1)?.text ?? "", conversationId, prompt),
     }),
