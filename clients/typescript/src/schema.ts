@@ -1290,6 +1290,32 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/instances/{instanceId}/mcp-servers/{serverId}/authorize": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
+                "X-Request-Id"?: string;
+            };
+            path: {
+                instanceId: string;
+                serverId: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Begin to authorize an instance at an MCP server, by OAuth 2.1
+         * @description Open `authorizationUrl` in a browser. Once somebody has consented there, the server's `status` changes. The URL counts once, until `expiresAt`; beginning again ends an earlier one.
+         */
+        post: operations["authorizeMcpServer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/instances/{instanceId}/mcp-servers": {
         parameters: {
             query?: never;
@@ -8123,6 +8149,53 @@ export interface operations {
             401: components["responses"]["unauthorized"];
             403: components["responses"]["forbidden"];
             404: components["responses"]["not_found"];
+            429: components["responses"]["rate_limited"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["host_full"];
+        };
+    };
+    authorizeMcpServer: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
+                "X-Request-Id"?: string;
+            };
+            path: {
+                instanceId: string;
+                serverId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["requestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "authorizationUrl": "text",
+                     *       "expiresAt": "2026-11-22T10:00:00.000Z"
+                     *     }
+                     */
+                    "application/json": {
+                        authorizationUrl: string;
+                        /** Format: date-time */
+                        expiresAt: string;
+                    };
+                };
+            };
+            400: components["responses"]["invalid_request"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            408: components["responses"]["request_timeout"];
+            409: components["responses"]["conflict"];
+            413: components["responses"]["payload_too_large"];
             429: components["responses"]["rate_limited"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["host_full"];
