@@ -2,8 +2,9 @@ import type { ApprovalRules } from "../approvals/rules.ts";
 import type { Instances } from "../instances/instances.ts";
 import type { Log } from "../lib/log.ts";
 import { type Connections, createConnections } from "../mcp/connections.ts";
+import type { ServerAddress } from "../mcp/schema.ts";
 import { ServerError } from "../mcp/server-error.ts";
-import { type Changed, createServers, failedLook, type Servers } from "../mcp/servers.ts";
+import { type Changed, createServers, failedLook, type Look, type Servers } from "../mcp/servers.ts";
 import { createMcpTools } from "../mcp/tools.ts";
 import type { MoreTools } from "../tools/toolboxes.ts";
 import type { Foundation } from "./foundation.ts";
@@ -32,18 +33,19 @@ export function createMcp({ store, clock, audit, log, web, instances, rules, tel
     connections: () => connections,
     forgetApprovals: rules.forget,
   });
+  const note = (server: ServerAddress, look: Look) => store.commitSoon(() => servers.note(server, look), "process");
   const connections = createConnections({
     ...{ clock, egress: web.egress, broker: web.broker },
     accountOf: (instanceId) => instances.find(instanceId)?.accountId ?? instanceId,
     authorizationOf: () => null,
-    onListed: async (server, seen) => void (await store.commitSoon(() => servers.note(server, { seen }), "process")),
+    onListed: async (server, seen) => void (await note(server, { seen })),
     async onFailure(server, thrown) {
       const whose = { instanceId: server.instanceId, serverId: server.serverId };
       log.info({ ...whose, err: thrown }, "an MCP server could not be asked again for its tools");
       if (!(thrown instanceof ServerError)) return;
       const look = await failedLook(server, thrown, redact);
-      await store.commitSoon(() => servers.note(server, look), "process").catch(() => {});
+      await note(server, look).catch((err) => log.error({ ...whose, err }, "what an MCP server offers was not noted"));
     },
   });
-  return { servers, connections, tools: createMcpTools({ servers, connections, redact }) };
+  return { servers, connections, tools: createMcpTools({ servers, connections, note, redact }) };
 }

@@ -22,7 +22,7 @@ export function failureOf(thrown: unknown): ServerError {
     const { status } = http;
     if (status === 401) return failed("authorization", "it answered 401: it has to be authorized");
     const message = `it answered ${status}: ${said(http.data.text) || "no text"}`;
-    return failed(status === 404 ? "session" : status >= 500 ? "unknown" : "refused", message);
+    return failed(status === 404 || status === 400 ? "session" : status >= 500 ? "unknown" : "refused", message);
   }
   if (thrown instanceof ProtocolError) {
     return failed(thrown.code === STREAM_ENDED ? "unknown" : "refused", said(thrown.message));
