@@ -78,6 +78,9 @@ export const recordOf = (text: string) => ({
   requires: { secrets: [text], hosts: [text] },
   missingSecrets: [text],
   missingTools: [text],
+  serverId: text,
+  url: text,
+  tools: [{ name: text, state: text, description: text }],
   imported: { files: 1, bytes: 1, conversations: 1, messages: 1 },
   review: {
     skills: [
