@@ -103,6 +103,7 @@ export const recordOf = (text: string) => ({
   },
   items: [{ origin: text, file: text, fromLine: 1, conversationId: text, text, createdAt: TIME }],
   degraded: text,
+  authorizationUrl: text,
   balance: MONEY,
   currency: text,
   pricePerHour: MONEY,
@@ -129,7 +130,7 @@ export const recordOf = (text: string) => ({
 export const RECORD = recordOf(EVIL);
 
 const LISTS =
-  /\/(instances|agents|skills|secrets|schedules|slots|usage|transactions|messages|files|conversations|approvals)$/;
+  /\/(instances|agents|skills|secrets|schedules|slots|usage|transactions|messages|files|conversations|approvals|mcp-servers)$/;
 
 export interface HostileServer extends AsyncDisposable {
   url: string;
