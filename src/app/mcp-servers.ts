@@ -17,7 +17,7 @@ import type { Web } from "./web.ts";
 export interface McpParts extends Pick<Foundation, "store" | "clock" | "audit"> {
   log: Log;
   web: Pick<Web, "egress" | "broker">;
-  instances: Pick<Instances, "find">;
+  instances: Pick<Instances, "find" | "listen">;
   rules: Pick<ApprovalRules, "forget">;
   masterKey: Buffer;
   publicUrl(): string;
@@ -72,6 +72,11 @@ export function createMcp(parts: McpParts): Mcp {
       const look = await failedLook(server, thrown, redact);
       await note(server, look).catch((err) => log.error({ ...whose, err }, "what an MCP server offers was not noted"));
     },
+  });
+  instances.listen({
+    statusChanged: ({ instanceId, status }) => void (status !== "running" && connections.closeOf(instanceId)),
+    runwayShort() {},
+    removed: ({ instanceId }) => connections.closeOf(instanceId),
   });
   const tools = createMcpTools({ servers, connections, note, redact });
   return {

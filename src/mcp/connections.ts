@@ -47,6 +47,8 @@ export interface Connections {
   close(serverId: string): void;
   /** The next use connects anew; who uses the client now goes on with it. */
   retire(serverId: string): void;
+  /** Ends those of an instance. */
+  closeOf(instanceId: string): void;
   closeAll(): void;
   open(): number;
 }
@@ -75,6 +77,7 @@ export function createConnections(parts: ConnectionParts): Connections {
   const retired = new Set<Connection>();
   const slots = createSlots(MAX_CLIENTS);
   const places = createFairPlaces(PLACES);
+  const all = () => [...connections.values(), ...retired];
   const nowMs = () => Number(clock.monotonicNs() / 1_000_000n);
 
   async function list(connection: Connection, client: McpClient, signal: AbortSignal): Promise<Seen> {
@@ -217,16 +220,17 @@ export function createConnections(parts: ConnectionParts): Connections {
       }
     },
     close(serverId) {
-      const connection = connections.get(serverId);
-      for (const one of retired) if (one.server.serverId === serverId) end(one);
-      if (connection) end(connection);
+      for (const one of all()) if (one.server.serverId === serverId) end(one);
     },
     retire(serverId) {
       const connection = connections.get(serverId);
       if (connection) retire(connection);
     },
+    closeOf(instanceId) {
+      for (const one of all()) if (one.server.instanceId === instanceId) end(one);
+    },
     closeAll() {
-      for (const connection of [...connections.values(), ...retired]) end(connection);
+      for (const one of all()) end(one);
     },
     open: () => connections.size + retired.size,
   };
