@@ -67,9 +67,14 @@ export function createMcp(parts: McpParts): Mcp {
     onListed: async (server, seen) => void (await note(server, { seen })),
     async onFailure(server, thrown) {
       const whose = { instanceId: server.instanceId, serverId: server.serverId };
-      log.info({ ...whose, err: thrown }, "an MCP server could not be asked again for its tools");
-      if (!(thrown instanceof ServerError)) return;
+      const about = "an MCP server could not be asked again for its tools";
+      if (!(thrown instanceof ServerError)) {
+        log.info({ ...whose, err: thrown }, about);
+        return;
+      }
+      // What the server said may repeat a token: it is in no log before that was taken out.
       const look = await failedLook(server, thrown, redact);
+      log.info({ ...whose, ...look }, about);
       await note(server, look).catch((err) => log.error({ ...whose, err }, "what an MCP server offers was not noted"));
     },
   });
