@@ -16,6 +16,7 @@ import type { Db } from "../storage/store.ts";
 import type { Traces } from "../traces/traces.ts";
 import type { Reservations } from "../usage/reservations.ts";
 import type { RunningBackups } from "./backups.ts";
+import type { Mcp } from "./mcp-servers.ts";
 import type { Tools } from "./tools.ts";
 
 export interface GaugeParts {
@@ -28,6 +29,7 @@ export interface GaugeParts {
   hub: { openStreams(): number };
   meter: Pick<Meter, "accountIds">;
   sandbox: Pick<Sandbox, "level" | "figures">;
+  mcp: { connections: Pick<Mcp["connections"], "open"> };
   paymentGateway: Pick<PaymentGateway, "invoices" | "payments" | "health">;
   approvals: Pick<Approvals, "countOpen">;
   toolCalls: Tools["counts"];
@@ -88,6 +90,7 @@ export function gaugesOf(parts: GaugeParts): Figure[] {
     modelCalls,
     web,
     sandbox,
+    mcp,
     backups,
     retention,
     lives,
@@ -198,6 +201,7 @@ export function gaugesOf(parts: GaugeParts): Figure[] {
       () => [...web.egress.outcomes()].map(([outcome, value]) => ({ labels: { outcome }, value })),
       ["outcome"],
     ),
+    gauge("roost_mcp_clients", "Open clients of MCP servers", mcp.connections.open),
     gauge("roost_egress_connections", "Connections of agents' requests", web.egress.connections),
     gauge("roost_backup_newest_timestamp_seconds", "When the newest scheduled backup was begun", () =>
       ofBackups(({ newestMs }) => (newestMs === null ? [] : [{ labels: {}, value: newestMs / 1000 }])),

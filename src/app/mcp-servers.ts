@@ -5,8 +5,9 @@ import { type Authorization, createAuthorization } from "../mcp/authorization/au
 import { withTokens } from "../mcp/authorization/authorized-fetch.ts";
 import { type Credentials, createCredentials, type OwnedServer } from "../mcp/authorization/credentials.ts";
 import { type Connections, createConnections } from "../mcp/connections.ts";
+import type { ServerAddress } from "../mcp/schema.ts";
 import { ServerError } from "../mcp/server-error.ts";
-import { type Changed, createServers, failedLook, type Servers } from "../mcp/servers.ts";
+import { type Changed, createServers, failedLook, type Look, type Servers } from "../mcp/servers.ts";
 import { createMcpTools } from "../mcp/tools.ts";
 import { createVault } from "../secrets/vault.ts";
 import type { MoreTools } from "../tools/toolboxes.ts";
@@ -16,7 +17,7 @@ import type { Web } from "./web.ts";
 export interface McpParts extends Pick<Foundation, "store" | "clock" | "audit"> {
   log: Log;
   web: Pick<Web, "egress" | "broker">;
-  instances: Pick<Instances, "find">;
+  instances: Pick<Instances, "find" | "listen">;
   rules: Pick<ApprovalRules, "forget">;
   masterKey: Buffer;
   publicUrl(): string;
@@ -59,19 +60,30 @@ export function createMcp(parts: McpParts): Mcp {
     ...{ store, clock, audit, egress, sealing, credentials, publicUrl, find },
     onEnded: servers.authorizationEnded,
   });
+  const note = (server: ServerAddress, look: Look) => store.commitSoon(() => servers.note(server, look), "process");
   const connections = createConnections({
     ...{ clock, egress, broker: web.broker, accountOf },
     authorized: (fetch, server) => withTokens(fetch, credentials, server),
-    onListed: async (server, seen) => void (await store.commitSoon(() => servers.note(server, { seen }), "process")),
+    onListed: async (server, seen) => void (await note(server, { seen })),
     async onFailure(server, thrown) {
       const whose = { instanceId: server.instanceId, serverId: server.serverId };
-      log.info({ ...whose, err: thrown }, "an MCP server could not be asked again for its tools");
-      if (!(thrown instanceof ServerError)) return;
+      const about = "an MCP server could not be asked again for its tools";
+      if (!(thrown instanceof ServerError)) {
+        log.info({ ...whose, err: thrown }, about);
+        return;
+      }
+      // What the server said may repeat a token: it is in no log before that was taken out.
       const look = await failedLook(server, thrown, redact);
-      await store.commitSoon(() => servers.note(server, look), "process").catch(() => {});
+      log.info({ ...whose, ...look }, about);
+      await note(server, look).catch((err) => log.error({ ...whose, err }, "what an MCP server offers was not noted"));
     },
   });
-  const tools = createMcpTools({ servers, connections, redact });
+  instances.listen({
+    statusChanged: ({ instanceId, status }) => void (status !== "running" && connections.closeOf(instanceId)),
+    runwayShort() {},
+    removed: ({ instanceId }) => connections.closeOf(instanceId),
+  });
+  const tools = createMcpTools({ servers, connections, note, redact });
   return {
     ...{ servers, connections, tools, credentials },
     authorization: {
@@ -82,7 +94,7 @@ export function createMcp(parts: McpParts): Mcp {
         const server = servers.find(ending.server.serverId);
         if (!server) return ending;
         const look = await servers.look(server, new AbortController().signal);
-        await store.commitSoon(() => servers.note(server, look), "full");
+        await note(server, look);
         return ending;
       },
     },

@@ -113,7 +113,7 @@ export function createRoutes(parts: RouteTableParts): Route[] {
       stored: createStoredResponses({ store, quotas: features.quotas, ...conversations }),
       embed: createEmbed(features.engines.embed),
       ...conversations,
-      isTool: (name) => features.toolbox.tools.some((tool) => tool.name === name),
+      isTool: (instanceId, name) => features.toolboxOf(instanceId).find(name) !== undefined,
       lasting,
       keepOpen,
     }),

@@ -93,3 +93,10 @@ export function activeHours(text: string): { from: string; to: string } {
   if (from !== undefined && to !== undefined) return { from, to };
   throw new InvalidArgumentError("Expected two times such as 08:00-20:00.");
 }
+
+/** `Name: value`, one more of a request's headers. */
+export function headerLine(text: string, before: Record<string, string>): Record<string, string> {
+  const [, name, value] = /^([^\s:]+):\s*(.*?)\s*$/.exec(text) ?? [];
+  if (name !== undefined && value !== undefined) return { ...before, [name]: value };
+  throw new InvalidArgumentError("Expected a header's name and value, such as 'X-Api-Key: {{secret:NAME}}'.");
+}

@@ -69,6 +69,11 @@ export const SOURCES: Readonly<Record<string, Source>> = {
       : await client.get("/v1/skills", { query: PAGE });
     return data.map(({ name, version, description }) => ({ value: name, description: description ?? version }));
   },
+  server: async (typed) => {
+    const { client, instanceId } = await whereOf(typed);
+    const { data } = await client.get(`${INSTANCE}/mcp-servers`, { path: { instanceId }, query: PAGE });
+    return data.map(({ name, status, url }) => ({ value: name, description: `${status}, ${url}` }));
+  },
   secret: async (typed) => {
     const { client, instanceId } = await whereOf(typed);
     const input = { path: { instanceId }, query: PAGE };

@@ -118,6 +118,15 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   "schedule off": ["roost schedule off home librarian Morning"],
   "schedule run": ["roost schedule run home librarian Morning"],
   "schedule delete": ["roost schedule delete home librarian Morning --yes"],
+  "mcp list": ["roost mcp list home", "roost mcp list home docs"],
+  "mcp add": [
+    "roost mcp add home docs https://mcp.example.com/mcp",
+    "roost mcp add home x https://x.example --header 'X-Key: {{secret:X_KEY}}'",
+  ],
+  "mcp refresh": ["roost mcp refresh home docs"],
+  "mcp authorize": ["roost mcp authorize home docs", "roost mcp authorize home docs --print"],
+  "mcp approve": ["roost mcp approve home docs", "roost mcp approve home docs search --yes"],
+  "mcp remove": ["roost mcp remove home docs --yes"],
   "skill list": ["roost skill list", "roost skill list home"],
   "skill install": [
     "roost skill install home meeting-notes",

@@ -2,6 +2,7 @@ import { type Command, Option } from "commander";
 import { APPROVAL_STATUSES } from "../approvals/status.ts";
 import type { InstanceStatus } from "../instances/schema.ts";
 import { activeHours, durationOrOff, eventId, fileOfPath, profileName, serverUrl, toolPolicy } from "./arguments.ts";
+import { addMcpCommands } from "./mcp-commands.ts";
 import { addMemoryCommands } from "./memory-commands.ts";
 import { addScheduleCommands } from "./schedule-commands.ts";
 import { addUsageCommand } from "./usage-command.ts";
@@ -86,6 +87,7 @@ export function addUserCommands(program: Command): void {
   addScheduleCommands(group("schedule", "have an agent work at certain times"), (command) => asJson(ofAgent(command)));
   addMemoryCommands(group("memory", "search what an agent remembers, and have it forget"), { ofAgent, sure, asJson });
   addSkillCommands(group("skill", "show and manage the skills of an instance's agents"));
+  addMcpCommands(group("mcp", "show and manage MCP servers, whose tools agents use"), { inInstance, sure, asJson });
   addSecretCommands(group("secret", "show and manage the secrets that an instance's skills use"));
 
   asJson(group("billing", "show the balance, what it was spent on and how long it will last")).action(async (options) =>

@@ -77,6 +77,7 @@ const VALUES: Record<string, unknown> = {
   networks: ["base", "ethereum", "polygon"],
   "Host.model": "local:smollm2-135m-instruct",
   ollama: null,
+  authorizationUrl: "https://auth.example.com/authorize?client_id=roost&state=of-this-authorization",
   "McpServer.name": "docs",
   "McpServer.url": "https://mcp.example.com/mcp",
   "McpServer.headers": { Authorization: "Bearer {{secret:DOCS_TOKEN}}" },

@@ -8,9 +8,13 @@ const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
 /** Whether a text, if it is JSON, is nested deeper than that. Takes as long as it has characters. */
-export function isTooDeep(json: string, most = MAX_JSON_DEPTH): boolean {
-  if (json.length <= most) return false;
+export const isTooDeep = (json: string, most = MAX_JSON_DEPTH): boolean =>
+  json.length > most && isTooComplex(json, most, Number.POSITIVE_INFINITY);
+
+/** The same, also for more than so many objects and lists, whose number is what reading them takes. */
+export function isTooComplex(json: string, most: number, mostParts: number): boolean {
   let depth = 0;
+  let parts = 0;
   for (let at = 0; at < json.length; at++) {
     const code = json.charCodeAt(at);
     if (code === QUOTE) {
@@ -19,7 +23,7 @@ export function isTooDeep(json: string, most = MAX_JSON_DEPTH): boolean {
         if (end === BACKSLASH) at++;
       }
     } else if (code === 0x5b || code === 0x7b) {
-      if (++depth > most) return true;
+      if (++depth > most || ++parts > mostParts) return true;
     } else if (code === 0x5d || code === 0x7d) depth--;
   }
   return false;

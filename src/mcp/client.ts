@@ -6,6 +6,8 @@ import { failureOf, STREAM_ENDED } from "./failure.ts";
 import type { ToolDefinition } from "./schema.ts";
 
 const { deadlineMs, callMs } = OUTGOING.mcp;
+/** docs/contract/api.md, MCP servers */
+const REVISIONS = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"];
 /** Pages of a list of tools, and tools of all of them: a few more than are kept, to say how many are left out. */
 const MAX_PAGES = 32;
 const MAX_LISTED = 1_024;
@@ -49,6 +51,7 @@ export async function openClient(parts: ClientParts, signal: AbortSignal): Promi
   const client = new Client(
     { name: "roost", title: "Roost", version: "1" },
     {
+      supportedProtocolVersions: REVISIONS,
       versionNegotiation: { mode: "auto", probe: { timeoutMs: deadlineMs } },
       // The default compiles a stranger's schema into code.
       jsonSchemaValidator: new CfWorkerJsonSchemaValidator(),

@@ -45,6 +45,10 @@ export interface Connections {
   use<T>(server: ServerAddress, signal: AbortSignal, work: (client: McpClient, seen: Seen) => Promise<T>): Promise<T>;
   /** Ends the server's client, whoever uses it. */
   close(serverId: string): void;
+  /** The next use connects anew; who uses the client now goes on with it. */
+  retire(serverId: string): void;
+  /** Ends those of an instance. */
+  closeOf(instanceId: string): void;
   closeAll(): void;
   open(): number;
 }
@@ -69,8 +73,11 @@ interface Opened {
 export function createConnections(parts: ConnectionParts): Connections {
   const { clock, egress, broker, accountOf, authorized, onListed, onFailure, idleMs = IDLE_MS } = parts;
   const connections = new Map<string, Connection>();
+  /** Those that are still in use, but that nobody else may have. */
+  const retired = new Set<Connection>();
   const slots = createSlots(MAX_CLIENTS);
   const places = createFairPlaces(PLACES);
+  const all = () => [...connections.values(), ...retired];
   const nowMs = () => Number(clock.monotonicNs() / 1_000_000n);
 
   async function list(connection: Connection, client: McpClient, signal: AbortSignal): Promise<Seen> {
@@ -131,10 +138,17 @@ export function createConnections(parts: ConnectionParts): Connections {
     return opened;
   }
 
+  function retire(connection: Connection): void {
+    const { serverId } = connection.server;
+    if (connections.get(serverId) === connection) connections.delete(serverId);
+    retired.add(connection);
+    if (connection.users === 0) end(connection);
+  }
+
   function end(connection: Connection): void {
     const { server, accountId, opened } = connection;
-    if (connections.get(server.serverId) !== connection) return;
-    connections.delete(server.serverId);
+    if (connections.get(server.serverId) === connection) connections.delete(server.serverId);
+    else if (!retired.delete(connection)) return;
     slots.release(accountId);
     connection.end.abort(new ServerError("unknown", "its client was closed"));
     opened.then(({ client }) => client.close()).catch(() => {});
@@ -158,7 +172,7 @@ export function createConnections(parts: ConnectionParts): Connections {
     const known = connections.get(server.serverId);
     if (known) {
       if (isSame(known.server, server)) return known;
-      end(known);
+      retire(known);
     }
     const accountId = accountOf(server.instanceId);
     takePlace(accountId);
@@ -177,6 +191,10 @@ export function createConnections(parts: ConnectionParts): Connections {
   function leave(connection: Connection): void {
     connection.users--;
     connection.lastUsedMs = nowMs();
+    if (retired.has(connection) && connection.users === 0) {
+      end(connection);
+      return;
+    }
     const timer = setTimeout(() => {
       if (connection.users === 0 && nowMs() - connection.lastUsedMs >= idleMs) end(connection);
     }, idleMs + 1);
@@ -202,17 +220,23 @@ export function createConnections(parts: ConnectionParts): Connections {
       }
     },
     close(serverId) {
+      for (const one of all()) if (one.server.serverId === serverId) end(one);
+    },
+    retire(serverId) {
       const connection = connections.get(serverId);
-      if (connection) end(connection);
+      if (connection) retire(connection);
+    },
+    closeOf(instanceId) {
+      for (const one of all()) if (one.server.instanceId === instanceId) end(one);
     },
     closeAll() {
-      for (const connection of connections.values()) end(connection);
+      for (const one of all()) end(one);
     },
-    open: () => connections.size,
+    open: () => connections.size + retired.size,
   };
 }
 
-const busy = (what: string) => new ServerError("unreachable", `too many MCP ${what} at the moment: try again later`);
+const busy = (what: string) => new ServerError("busy", `too many MCP ${what} at the moment: try again later`);
 
 const isSame = (one: ServerAddress, other: ServerAddress): boolean =>
   one.url === other.url && one.name === other.name && JSON.stringify(one.headers) === JSON.stringify(other.headers);

@@ -27,7 +27,7 @@ export function failureOf(thrown: unknown): ServerError {
         "it answered 401: authorize it (roost mcp authorize INSTANCE NAME), or give it a token in a header",
       );
     const message = `it answered ${status}: ${said(http.data.text) || "no text"}`;
-    return failed(status === 404 ? "session" : status >= 500 ? "unknown" : "refused", message);
+    return failed(status === 404 || status === 400 ? "session" : status >= 500 ? "unknown" : "refused", message);
   }
   if (thrown instanceof ProtocolError) {
     return failed(thrown.code === STREAM_ENDED ? "unknown" : "refused", said(thrown.message));

@@ -1,9 +1,10 @@
 import { z } from "zod";
 import type { EgressPolicy } from "../egress/policy.ts";
-import { changeOf } from "../http/fields.ts";
+import { changeOf, time } from "../http/fields.ts";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
 import { type Asked, type Route, route } from "../http/route.ts";
 import type { Instances } from "../instances/instances.ts";
+import { AppError } from "../lib/app-error.ts";
 import { idForm } from "../lib/forms.ts";
 import { newId } from "../lib/id.ts";
 import { requireServerHeaders, requireServerUrl, serverHeaders, serverName, serverUrl } from "./input.ts";
@@ -31,6 +32,7 @@ const Approved = z.lazy(() =>
       .max(MAX_TOOLS, { error: TOOLS })
       .optional()
       .describe("As the server calls them; all if absent"),
+    updatedAt: time.optional().describe("Only if the server is still as it was shown with this"),
   }),
 );
 
@@ -179,11 +181,16 @@ export function mcpServerRoutes({ instances, servers, policy }: McpServerRoutePa
       body: Approved,
       example: { tools: ["search"] },
       answer: McpServerRecord,
+      errors: ["conflict"],
       reread,
       find: one,
       commit: "shared",
-      write: ({ found: { instance: owning, server }, body }) =>
-        showServer(servers.approve(owning.accountId, server, body.tools ?? null)),
+      write({ found: { instance: owning, server }, body }) {
+        if (body.updatedAt !== undefined && Date.parse(body.updatedAt) !== server.updatedAt) {
+          throw new AppError("conflict", "the server's tools have changed since they were shown: look at them again");
+        }
+        return showServer(servers.approve(owning.accountId, server, body.tools ?? null));
+      },
     }),
   ];
 }

@@ -1,9 +1,9 @@
 /**
  * `authorization`: somebody has to authorize this instance at the server, or a secret is missing. `refused`: the server has
- * not done what it was asked. `session`: it has forgotten this client. `unknown`: it may have done it or not.
- * `unreachable`: it was not asked.
+ * not done what it was asked. `session`: nor that, maybe because it has forgotten this client. `unknown`: it may have done it or not.
+ * `unreachable`: it was not asked. `busy`: nor was it tried.
  */
-export type ServerFault = "authorization" | "refused" | "session" | "unknown" | "unreachable";
+export type ServerFault = "authorization" | "refused" | "session" | "unknown" | "unreachable" | "busy";
 
 /** What a server's owner does next. */
 export const AUTHORIZE_AGAIN = "authorize it again (roost mcp authorize INSTANCE NAME)";

@@ -1,10 +1,12 @@
 import type { GuardedFetch } from "../egress/as-fetch.ts";
 import { EgressError } from "../egress/refusal.ts";
-import { isTooDeep, MAX_JSON_DEPTH } from "../lib/json-depth.ts";
+import { isTooComplex, MAX_JSON_DEPTH } from "../lib/json-depth.ts";
 import { OUTGOING } from "../limits/outgoing.ts";
 
 /** Of one answer, however it comes; `answerBytes` of `OUTGOING.mcp`. */
 const { answerBytes: MAX_BYTES, callMs } = OUTGOING.mcp;
+/** Objects and lists of an answer: five megabytes of empty ones would hold everybody up for a quarter of a second. */
+const MAX_PARTS = 50_000;
 /** Besides the call itself: the runtime's own deadlines come first, and say more. */
 const SLACK_MS = 5_000;
 /** The request that stays open, for notices of changes. */
@@ -46,25 +48,34 @@ async function bounded(answer: Response): Promise<Response> {
     return new Response(body.pipeThrough(wholeEvents()), { status, headers });
   }
   const text = await readText(body);
-  if (isTooDeep(text)) throw tooDeep();
+  requireModest(text);
   return hasNoBody(status) ? new Response(null, { status, headers }) : new Response(text, { status, headers });
 }
 
 const hasNoBody = (status: number): boolean => status === 204 || status === 205 || status === 304;
 
 const tooLarge = () => new EgressError("size", `the server's answer is larger than ${MAX_BYTES} bytes`);
-const tooDeep = () =>
-  new EgressError("protocol", `the server's answer is nested more than ${MAX_JSON_DEPTH} levels deep`);
+
+function requireModest(json: string): void {
+  if (!isTooComplex(json, MAX_JSON_DEPTH, MAX_PARTS)) return;
+  throw new EgressError(
+    "protocol",
+    `the server's answer is nested more than ${MAX_JSON_DEPTH} levels deep, or has more than ${MAX_PARTS} parts`,
+  );
+}
 
 async function readText(body: ReadableStream<Uint8Array>): Promise<string> {
-  const pieces: Uint8Array[] = [];
+  let bytes = Buffer.allocUnsafe(64 * 1024);
   let size = 0;
   for await (const piece of body as unknown as AsyncIterable<Uint8Array>) {
-    size += piece.length;
-    if (size > MAX_BYTES) throw tooLarge();
-    pieces.push(piece);
+    const next = size + piece.length;
+    if (next > MAX_BYTES) throw tooLarge();
+    // Twice as much each time: a server may send its answer byte by byte.
+    if (next > bytes.length) bytes = Buffer.concat([bytes], Math.max(2 * bytes.length, next));
+    bytes.set(piece, size);
+    size = next;
   }
-  return Buffer.concat(pieces).toString();
+  return bytes.toString("utf8", 0, size);
 }
 
 /** What ends an event: an empty line. */
@@ -86,20 +97,26 @@ function wholeEvents(): TransformStream<Uint8Array, Uint8Array> {
       if (joined.search(END) < 0) return;
       const known = pieces.join("");
       let at = 0;
-      for (const { 0: end, index } of known.matchAll(END)) {
-        const event = known.slice(at, index + end.length);
-        if (isTooDeep(dataOf(event))) throw tooDeep();
+      // What came before has been looked through.
+      END.lastIndex = Math.max(0, known.length - joined.length);
+      for (let end = END.exec(known); end !== null; end = END.exec(known)) {
+        const event = known.slice(at, END.lastIndex);
+        requireModest(dataOf(event));
         controller.enqueue(Buffer.from(event));
-        at = index + end.length;
+        at = END.lastIndex;
       }
       pieces = [known.slice(at)];
     },
   });
 }
 
+const LINE_ENDS = /\r\n|\n|\r/;
+const DATA = "data:";
+
+/** The JSON of an event. Lines mostly end as they should, and splitting at those is ten times as fast. */
 const dataOf = (event: string): string =>
   event
-    .split(/\r\n|\n|\r/)
-    .filter((line) => line.startsWith("data:"))
-    .map((line) => line.slice("data:".length))
+    .split(event.includes("\r") ? LINE_ENDS : "\n")
+    .filter((line) => line.startsWith(DATA))
+    .map((line) => line.slice(DATA.length))
     .join("\n");

@@ -18,7 +18,7 @@ export interface ServerParts {
   store: Store;
   clock: Clock;
   audit: Audit;
-  connections(): Pick<Connections, "use" | "close">;
+  connections(): Pick<Connections, "use" | "close" | "retire">;
   redact(instanceId: string, text: string): Promise<string>;
   /** Tells all agents of the instance, in the open transaction. */
   tellAgents(instanceId: string, changed: Changed): void;
@@ -94,11 +94,12 @@ export function createServers(parts: ServerParts): Servers {
     requireRoom,
     async look(server, signal) {
       try {
-        connections().close(server.serverId);
+        connections().retire(server.serverId);
         return { seen: await connections().use(server, signal, async (_, seen) => seen) };
       } catch (thrown) {
-        if (thrown instanceof ServerError) return await failedLook(server, thrown, redact);
-        throw thrown;
+        if (!(thrown instanceof ServerError)) throw thrown;
+        if (thrown.fault === "busy") throw new AppError("rate_limited", thrown.message, { retryAfterSeconds: 5 });
+        return await failedLook(server, thrown, redact);
       }
     },
     create(accountId, { serverId, instanceId, name, url, headers }, look) {

@@ -3,18 +3,20 @@ import { hashOfJson } from "../lib/canonical-json.ts";
 import { OUTGOING } from "../limits/outgoing.ts";
 import type { Tool, ToolContext } from "../tools/tool.ts";
 import type { MoreTools } from "../tools/toolboxes.ts";
+import type { ToolAnswer } from "./client.ts";
 import type { Connections } from "./connections.ts";
 import { stateOf } from "./pinning.ts";
-import type { McpServer, SeenTool } from "./schema.ts";
+import type { McpServer, SeenTool, ServerAddress } from "./schema.ts";
 import { ServerError } from "./server-error.ts";
-import { failedLook, type ServerParts, type Servers } from "./servers.ts";
+import { failedLook, type Look, type ServerParts, type Servers } from "./servers.ts";
 import { exposedName } from "./tool-name.ts";
 
 const { deadlineMs, callMs } = OUTGOING.mcp;
 
 export interface McpToolParts {
-  servers: Pick<Servers, "page" | "find" | "versionOf" | "note">;
-  connections: Pick<Connections, "use" | "close">;
+  servers: Pick<Servers, "page" | "find" | "versionOf">;
+  note(server: ServerAddress, look: Look): Promise<unknown>;
+  connections: Pick<Connections, "use" | "retire">;
   redact: ServerParts["redact"];
 }
 
@@ -23,7 +25,7 @@ const anInput = z.lazy(() => z.record(z.string(), z.unknown()));
 
 /** The approved tools of instances' servers, as tools of their agents (docs/contract/runtime.md, MCP servers). */
 export function createMcpTools(parts: McpToolParts): MoreTools {
-  const { servers, connections, redact } = parts;
+  const { servers, connections, note, redact } = parts;
 
   /** As it is now. Throws where it is no longer what was approved. */
   function current(serverId: string, { name }: SeenTool): { server: McpServer; tool: SeenTool } {
@@ -40,27 +42,39 @@ export function createMcpTools(parts: McpToolParts): MoreTools {
   const basisOf = ({ server, tool }: ReturnType<typeof current>): string =>
     hashOfJson([server.serverId, server.url, tool.hash]);
 
-  async function run(serverId: string, listed: SeenTool, input: Record<string, unknown>, context: ToolContext) {
-    const { signal, basis } = context;
+  /** Throws where what a person has approved, or the model was told of, is not what would be called. */
+  function requireSame(serverId: string, listed: SeenTool, basis: ToolContext["basis"]) {
     const found = current(serverId, listed);
-    if (basis != null && basis !== basisOf(found)) throw new Error("the tool was changed since this call was approved");
-    const { server } = found;
+    if (found.tool.hash === listed.hash && (basis == null || basis === basisOf(found))) return found;
+    throw new Error(`the tool ${listed.name} of the MCP server ${found.server.name} has changed: look at it again`);
+  }
+
+  /** One that was refused without a session, which the server may have forgotten, is made again in a new one. */
+  async function call(
+    serverId: string,
+    listed: SeenTool,
+    input: Record<string, unknown>,
+    context: ToolContext,
+    isAgain = false,
+  ): Promise<ToolAnswer> {
+    const { signal, basis } = context;
+    const { server } = requireSame(serverId, listed, basis);
     let isSent = false;
     try {
       return await connections.use(server, signal, async (client) => {
         // It was listed again meanwhile, if it had to be.
-        const now = current(serverId, listed);
-        if (basisOf(now) !== basisOf(found) || now.tool.hash !== listed.hash) {
-          throw new Error(`the MCP server ${server.name} has changed its tool ${listed.name}: look at it again`);
-        }
+        const { tool } = requireSame(serverId, listed, basis);
         isSent = true;
-        return await client.callTool(now.tool, input, signal);
+        return await client.callTool(tool, input, signal);
       });
     } catch (thrown) {
-      if (!(thrown instanceof ServerError)) throw thrown;
-      if (thrown.fault !== "refused") connections.close(serverId);
-      // Its tools were listed before somebody withdrew the authorization.
-      if (!isSent || thrown.fault === "authorization") servers.note(server, await failedLook(server, thrown, redact));
+      if (!(thrown instanceof ServerError) || signal.aborted) throw thrown;
+      if (thrown.fault !== "refused" && thrown.fault !== "busy") connections.retire(serverId);
+      if (thrown.fault === "session" && isSent && !isAgain) {
+        return await call(serverId, listed, input, context, true);
+      }
+      const isNews = thrown.fault === "authorization" || (!isSent && thrown.fault !== "busy");
+      if (isNews) await note(server, await failedLook(server, thrown, redact));
       throw new Error(wordsOf(server.name, thrown, isSent), { cause: thrown });
     }
   }
@@ -80,7 +94,7 @@ export function createMcpTools(parts: McpToolParts): MoreTools {
       untrustedOutput: true,
       basisOf: () => basisOf(current(serverId, tool)),
       async run(input, context) {
-        const { text, isError } = await run(serverId, tool, input, context);
+        const { text, isError } = await call(serverId, tool, input, context);
         if (isError) throw new Error(text);
         return text;
       },

@@ -32,7 +32,7 @@ export interface OpenAiRouteParts {
   stored: StoredResponses;
   embed: Embed;
   abilitiesOf(agent: FoundAgent["agent"]): ModelAbilities;
-  isTool(name: string): boolean;
+  isTool(instanceId: string, name: string): boolean;
   lasting: LastingAnswers;
   /** Keeps a connection open while nothing is sent on it. */
   keepOpen(request: Request): void;
@@ -73,7 +73,7 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
 
   const rulesFor = (agent: FoundAgent["agent"]): FunctionRules & { sees: boolean } => {
     const { tools, images = false } = abilitiesOf(agent);
-    return { canCall: tools === true, isTool, sees: images };
+    return { canCall: tools === true, isTool: (name) => isTool(agent.instanceId, name), sees: images };
   };
   const asking =
     ({ instance, agent }: FoundAgent, asked: Asked, causedRun: (runId: string) => void): Ask =>

@@ -78,6 +78,9 @@ export const recordOf = (text: string) => ({
   requires: { secrets: [text], hosts: [text] },
   missingSecrets: [text],
   missingTools: [text],
+  serverId: text,
+  url: text,
+  tools: [{ name: text, state: text, description: text }],
   imported: { files: 1, bytes: 1, conversations: 1, messages: 1 },
   review: {
     skills: [
@@ -100,6 +103,7 @@ export const recordOf = (text: string) => ({
   },
   items: [{ origin: text, file: text, fromLine: 1, conversationId: text, text, createdAt: TIME }],
   degraded: text,
+  authorizationUrl: text,
   balance: MONEY,
   currency: text,
   pricePerHour: MONEY,
@@ -126,7 +130,7 @@ export const recordOf = (text: string) => ({
 export const RECORD = recordOf(EVIL);
 
 const LISTS =
-  /\/(instances|agents|skills|secrets|schedules|slots|usage|transactions|messages|files|conversations|approvals)$/;
+  /\/(instances|agents|skills|secrets|schedules|slots|usage|transactions|messages|files|conversations|approvals|mcp-servers)$/;
 
 export interface HostileServer extends AsyncDisposable {
   url: string;

@@ -17,6 +17,7 @@ import {
   startHostileServer,
 } from "./hostile-server.ts";
 
+const SERVER = `mcp_${"0".repeat(32)}`;
 const SCHEDULE = `sch_${"0".repeat(32)}`;
 
 let home: Home;
@@ -83,6 +84,12 @@ const COMMANDS: Record<string, { words: string[]; input?: string; json?: false |
   "schedule off": { words: ["schedule", "off", INSTANCE, AGENT, SCHEDULE] },
   "schedule run": { words: ["schedule", "run", INSTANCE, AGENT, SCHEDULE] },
   "schedule delete": { words: ["schedule", "delete", INSTANCE, AGENT, SCHEDULE, "--yes"] },
+  "mcp list": { words: ["mcp", "list", INSTANCE], list: true },
+  "mcp add": { words: ["mcp", "add", INSTANCE, "x", "https://x.example"] },
+  "mcp refresh": { words: ["mcp", "refresh", INSTANCE, SERVER] },
+  "mcp authorize": { words: ["mcp", "authorize", INSTANCE, SERVER, "--print"] },
+  "mcp approve": { words: ["mcp", "approve", INSTANCE, SERVER, "--yes"] },
+  "mcp remove": { words: ["mcp", "remove", INSTANCE, SERVER, "--yes"] },
   "skill list": { words: ["skill", "list"], list: true },
   "skill install": { words: ["skill", "install", INSTANCE, "x"] },
   "skill remove": { words: ["skill", "remove", INSTANCE, "x"] },

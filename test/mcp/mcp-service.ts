@@ -11,6 +11,7 @@ export interface ServiceTool {
   name: string;
   description?: string;
   input?: z.ZodObject;
+  annotations?: Record<string, boolean>;
   run?: (input: Record<string, unknown>) => Promise<CallToolResult> | CallToolResult;
 }
 
@@ -43,9 +44,10 @@ export function startMcpService(era: Era, ...tools: ServiceTool[]): McpService {
   function create(): Server {
     const server = new Server({ name: "test", version: "1" }, { capabilities: { tools: { listChanged: true } } });
     server.setRequestHandler("tools/list", () => ({
-      tools: offered.map(({ name, description = `Does ${name}.`, input = z.object({}) }) => ({
+      tools: offered.map(({ name, description = `Does ${name}.`, input = z.object({}), annotations = {} }) => ({
         name,
         description,
+        annotations,
         inputSchema: z.toJSONSchema(input) as { type: "object" },
       })),
     }));

@@ -67,6 +67,51 @@ describe.each(["2025", "2026"] as Era[])("a server of %s", (era) => {
     expect((await it.person.ask("GET", `${at}/${body.serverId}`)).status).toBe(404);
   });
 
+  test("has tools that are new, changed or gone until its owner approves them", async () => {
+    await service.offer(echo, { name: "old" }, { name: "left" });
+    const { serverId } = (await it.person.ask("POST", at, { name: "docs", url: service.url })).body;
+    await service.offer({ ...echo, description: "Says it twice." }, { name: "left" }, { name: "young" });
+    const states = ({ body }: { body: { tools: { name: string; state: string }[] } }) =>
+      Object.fromEntries(body.tools.map(({ name, state }) => [name, state]));
+    const refreshed = await it.person.ask("POST", `${at}/${serverId}/refresh`);
+    expect(refreshed.body.status).toBe("changed");
+    expect(states(refreshed)).toEqual({ echo: "changed", left: "approved", young: "new", old: "gone" });
+    const approve = (body: object) => it.person.ask("POST", `${at}/${serverId}/approve`, body);
+    expect((await approve({ tools: ["nothing"] })).status).toBe(404);
+    expect((await approve({ updatedAt: "2026-01-01T00:00:00.000Z" })).status).toBe(409);
+    const some = await approve({ tools: ["young"], updatedAt: refreshed.body.updatedAt });
+    expect(states(some)).toEqual({ echo: "changed", left: "approved", young: "approved", old: "gone" });
+    expect(some.body.status).toBe("changed");
+    const all = await approve({});
+    expect([all.body.status, states(all)]).toEqual([
+      "ready",
+      { echo: "approved", left: "approved", young: "approved" },
+    ]);
+  });
+
+  test("that is no such server is refused where it cannot be one, and told where it may", async () => {
+    const post = (body: object) => it.person.ask("POST", at, { name: "docs", url: service.url, ...body });
+    const refused = [
+      { name: "Docs" },
+      { name: "-docs" },
+      { url: "http://example.com/mcp" },
+      { url: "https://ada:secret@example.com/mcp" },
+      { url: "ftp://example.com" },
+      { headers: { Host: "example.com" } },
+      { headers: { "Mcp-Session-Id": "1" } },
+      { headers: { "a b": "c" } },
+      { headers: { A: "1", a: "2" } },
+      { headers: { Authorization: "Bearer {{secret:}}" } },
+      { headers: { Authorization: "two\nlines" } },
+    ];
+    for (const body of refused) expect([body, (await post(body)).status]).toEqual([body, 400]);
+    service.intercept = () => new Response("<html>Welcome</html>", { headers: { "Content-Type": "text/html" } });
+    expect((await post({})).body).toMatchObject({ status: "unreachable", tools: [] });
+    expect((await post({})).status).toBe(409);
+    for (let more = 1; more < 16; more++) expect((await post({ name: `docs-${more}` })).status).toBe(201);
+    expect((await post({ name: "one-more" })).status).toBe(409);
+  });
+
   test("is called by an agent once a person has approved exactly that call", async () => {
     await it.person.ask("POST", at, { name: "docs", url: service.url });
     it.calls("Say hello.", ["docs__echo", { said: "hello" }]);

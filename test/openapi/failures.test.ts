@@ -133,6 +133,8 @@ const OWN: Record<string, () => Request | Promise<Request>> = {
   "GET /v1/billing/usage not_found": () => ({ path: `/v1/billing/usage?instanceId=inst_${UNKNOWN}` }),
   "PATCH /v1/instances/:instanceId/agents/:agentId conflict": () => json({ slug: otherSlug }),
   "POST /v1/instances/:instanceId/mcp-servers conflict": () => json({ name: "docs", url: "https://127.0.0.1:9/mcp" }),
+  "POST /v1/instances/:instanceId/mcp-servers/:serverId/approve conflict": () =>
+    json({ updatedAt: "2026-01-01T00:00:00.000Z" }),
   "PATCH /v1/instances/:instanceId/agents/:agentId/schedules/:scheduleId conflict": async () => ({
     path: await heartbeatPath(),
     ...json({ enabled: false }),

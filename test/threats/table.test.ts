@@ -68,6 +68,25 @@ const TRIED: Record<string, Record<string, [file: string, title?: string][]>> = 
     "an archive explodes": [["../bundles/hostile", "a bomb"]],
     "a history speaks for the owner": [["../bundles/review", "what is said to be the agent's"]],
   },
+  "security: MCP servers": {
+    "a server's tool does what its owner does not want": [["mcp-servers"]],
+    "a tool that was approved becomes another": [["mcp-servers"]],
+    "a server's answer talks the agent into something": [["mcp-servers"]],
+    "a secret goes to another server, or comes back": [["mcp-servers"]],
+    "a description hides orders, or a name passes for another's": [
+      ["../mcp/hostile", "nothing is taken that is too large, too deep or misleading"],
+    ],
+    "a schema that does harm": [["../mcp/hostile", "nothing is taken that is too large, too deep or misleading"]],
+    "an answer without end, too deep, or a list that never ends": [
+      ["../mcp/hostile", "an answer without end is left when it is too large"],
+      ["../mcp/hostile", "an answer nested too deep is not read"],
+      ["../mcp/hostile", "a cursor that comes again ends the list"],
+      ["../mcp/hostile", "a server that keeps asking is answered no more than a few times"],
+    ],
+    "a call is made twice": [["mcp-servers"]],
+    "an account opens connections without end": [["../mcp/connections", "an account has no more than 16 clients"]],
+    "a server that is a program on the host": [["mcp-servers"]],
+  },
   "security: Requests of agents": {
     "a host that agents are not meant for": [["requests"]],
     "a name that leads into the host's network, or to another address the second time": [

@@ -8683,6 +8683,11 @@ export interface operations {
                 "application/json": {
                     /** @description As the server calls them; all if absent */
                     tools?: string[];
+                    /**
+                     * Format: date-time
+                     * @description Only if the server is still as it was shown with this
+                     */
+                    updatedAt?: string;
                 };
             };
         };

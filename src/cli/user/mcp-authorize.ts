@@ -1,13 +1,10 @@
 import { Failure } from "../failure.ts";
 import { note, printJson, say } from "../output.ts";
-import type { Client, Records } from "./client.ts";
+import type { Records } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
-import { findInstance, INSTANCE, only, shellWord } from "./find.ts";
+import { shellWord } from "./find.ts";
+import { findServer, SERVER } from "./mcp.ts";
 import { openPage } from "./open.ts";
-
-const SERVERS = `${INSTANCE}/mcp-servers` as const;
-const SERVER = `${SERVERS}/{serverId}` as const;
-const ID = /^mcp_[0-9a-f]{32}$/;
 
 /** Between two looks at the server. */
 const PAUSE_MS = 2_000;
@@ -27,9 +24,7 @@ type ServerRecord = Records["McpServer"];
  */
 export async function authorizeMcpServer(instance: string, given: string, options: Options): Promise<void> {
   const client = openClient(options);
-  const instanceId = await findInstance(client, instance);
-  const before = await findServer(client, instanceId, instance, given);
-  const path = { instanceId, serverId: before.serverId };
+  const { path, server: before } = await findServer(client, instance, given);
   const begun = await client.post(`${SERVER}/authorize`, { path });
   if (options.json) {
     printJson(begun);
@@ -66,11 +61,3 @@ function tell({ name, status, statusReason, tools }: ServerRecord, instance: str
 
 const commandOf = (instance: string, name: string): string =>
   `roost mcp authorize ${shellWord(instance)} ${shellWord(name)}`;
-
-/** A server given by its id or name. */
-async function findServer(client: Client, instanceId: string, instance: string, given: string): Promise<ServerRecord> {
-  if (ID.test(given)) return await client.get(SERVER, { path: { instanceId, serverId: given } });
-  const servers = await Array.fromAsync(client.all(SERVERS, { path: { instanceId } }));
-  const named = servers.filter(({ name }) => name === given);
-  return only(named, `MCP server "${given}"`, `roost mcp list ${shellWord(instance)}`);
-}

@@ -1,0 +1,112 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { createEgress } from "../../src/egress/egress.ts";
+import { createEgressPolicy } from "../../src/egress/policy.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { type Connections, createConnections, type Seen } from "../../src/mcp/connections.ts";
+import type { ServerAddress } from "../../src/mcp/schema.ts";
+import { type McpService, startMcpService, text } from "./mcp-service.ts";
+
+let service: McpService;
+let connections: Connections;
+let listed: [serverId: string, Seen][];
+
+function connect(idleMs?: number): Connections {
+  listed = [];
+  return createConnections({
+    clock: systemClock,
+    egress: createEgress({ policy: createEgressPolicy([service.host]) }),
+    broker: { fillFor: async (_, __, texts) => texts.map(([, value]) => value), redact: async (_, said) => said },
+    accountOf: (instanceId) => instanceId,
+    authorized: (guarded) => guarded,
+    async onListed({ serverId }, seen) {
+      listed.push([serverId, seen]);
+    },
+    async onFailure() {},
+    idleMs,
+  });
+}
+beforeEach(() => {
+  service = startMcpService("2026", { name: "echo", run: () => text("done") });
+  connections = connect();
+});
+afterEach(async () => {
+  connections.closeAll();
+  await service.stop();
+});
+
+const never = new AbortController().signal;
+const serverOf = (name: string, instanceId = "inst_a"): ServerAddress => ({
+  ...{ serverId: `mcp_${name}`, instanceId, name, url: service.url, headers: {} },
+});
+const use = (server: ServerAddress) => connections.use(server, never, async (_, { tools }) => tools.length);
+
+test("those who use a server at the same time share one client, which has listed its tools once", async () => {
+  expect(await Promise.all(Array.from({ length: 8 }, () => use(serverOf("one"))))).toEqual(Array(8).fill(1));
+  expect([connections.open(), listed.length]).toEqual([1, 1]);
+});
+
+test("an account has no more than 16 clients: the one that was not used for longest makes room", async () => {
+  for (let at = 0; at < 17; at++) await use(serverOf(`s${at}`));
+  expect(connections.open()).toBe(16);
+  await use(serverOf("s1"));
+  expect(listed.length).toBe(17);
+  await use(serverOf("s0"));
+  expect(listed.length).toBe(18);
+});
+
+test("an account that uses 16 at once waits for itself, and others do not", async () => {
+  const end = Promise.withResolvers<void>();
+  const begun = Array.from({ length: 16 }, () => Promise.withResolvers<void>());
+  const held = begun.map(({ resolve }, at) =>
+    connections.use(serverOf(`s${at}`), never, async () => {
+      resolve();
+      await end.promise;
+    }),
+  );
+  await Promise.all(begun.map(({ promise }) => promise));
+  const waiting = use(serverOf("s16"));
+  expect(await use(serverOf("other", "inst_b"))).toBe(1);
+  end.resolve();
+  await Promise.all(held);
+  expect(await waiting).toBe(1);
+});
+
+test("a client that nobody needs is closed", async () => {
+  connections = connect(0);
+  const closed = Promise.withResolvers<void>();
+  service.intercept = (method, request) => {
+    if (method === "subscriptions/listen") request.signal.addEventListener("abort", () => closed.resolve());
+    return undefined;
+  };
+  await use(serverOf("one"));
+  await closed.promise;
+  expect(connections.open()).toBe(0);
+});
+
+test("what a server says has changed is listed again before the next use", async () => {
+  await use(serverOf("one"));
+  expect(listed.map(([, { tools }]) => tools.length)).toEqual([1]);
+  await service.offer({ name: "echo" }, { name: "more" });
+  // As soon as it is heard.
+  while ((await use(serverOf("one"))) !== 2) await new Promise((resolve) => setImmediate(resolve));
+  expect(listed.at(-1)?.[1].tools.map(({ name }) => name)).toEqual(["echo", "more"]);
+});
+
+test("a use that is cancelled ends nothing for the others", async () => {
+  const cancel = new AbortController();
+  const cancelled = connections.use(serverOf("one"), cancel.signal, async () => 0).catch(String);
+  const other = use(serverOf("one"));
+  cancel.abort(new Error("enough"));
+  expect(await cancelled).toBe("Error: enough");
+  expect(await other).toBe(1);
+});
+
+test("a server that was retired goes on for who uses it, and is connected anew for the next", async () => {
+  await connections.use(serverOf("one"), never, async (client, { tools: [tool] }) => {
+    connections.retire("mcp_one");
+    if (tool) expect(await client.callTool(tool, {}, never)).toEqual({ text: "done", isError: false });
+    await use(serverOf("one"));
+    expect([connections.open(), listed.length]).toEqual([2, 2]);
+  });
+  expect(connections.open()).toBe(1);
+});
