@@ -13,6 +13,11 @@ export interface CreateOptions {
   withKeys: boolean;
   passphrase: string | null;
   onProgress?: OnProgress;
+  /**
+   * Called once the database is copied, which nothing interrupts; what it returns ends the backup. Without it, nothing
+   * does.
+   */
+  untilAborted?(): AbortSignal;
 }
 
 export interface CreatedBackup extends Contents {
@@ -22,14 +27,17 @@ export interface CreatedBackup extends Contents {
 
 /** Makes a backup of a data folder, with or without a running server. Throws if that fails; then there is no file. */
 export async function createBackup(options: CreateOptions): Promise<CreatedBackup> {
-  const { dataDir, destination, name, withKeys, passphrase, onProgress = () => {} } = options;
+  const { dataDir, destination, name, withKeys, passphrase, onProgress = () => {}, untilAborted } = options;
   // Copying a large database takes a while, and says nothing itself.
   onProgress(0, 1);
   const snapshot = await takeSnapshot(dataDir, { withKeys });
   try {
     const contents = snapshot.contents();
     const files = watched(snapshot.files(), (done) => onProgress(done, Math.max(done, snapshot.expectedBytes)));
-    const size = await destination.write(name, await writeArchive(files, () => contents, passphrase));
+    const signal = untilAborted?.();
+    const archive = await writeArchive(files, () => contents, passphrase);
+    // Aborting this ends also an upload that waits for its server.
+    const size = await destination.write(name, archive.pipeThrough(new TransformStream(), signal ? { signal } : {}));
     return { ...contents, size };
   } finally {
     await snapshot.close();

@@ -109,8 +109,8 @@ function folderDestination(folder: string): Destination {
 /** S3 takes at most 10,000 parts: with this size a file may have 156 GiB. */
 const PART_BYTES = 16 * 1024 * 1024;
 const MAX_LISTED = 100_000;
-/** How long a failed upload waits until its parts are given back. */
-const GIVE_BACK_MS = 10_000;
+/** How long a failed upload waits until its parts are given back: half of what a server has to stop. */
+const GIVE_BACK_MS = 5_000;
 
 function s3Destination(bucket: string, prefix: string): Destination {
   const client = new S3Client({ bucket });

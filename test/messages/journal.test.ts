@@ -243,6 +243,8 @@ test("after a restart a completed tool call is not repeated: the model gets its 
 test("usage before a restart counts in the run's record and message, while it runs and at its end", async () => {
   const { runId } = await askUntilTheModelHangs();
   expect((await it.run(runId)).body.usage).toMatchObject({ promptTokens: 9, completionTokens: 7 });
+  // The model is asked while the step is still being written.
+  while ((await it.run(runId)).body.steps < 2);
   it.when("time?", { kind: "text", tokens: ["Noon."], usage: { prompt_tokens: 12, completion_tokens: 3 } });
   await it.server.restart();
   const frames = await it.until("run.completed", runId);

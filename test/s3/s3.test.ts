@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 // @ts-expect-error It has no types.
 import S3rver from "s3rver";
 import { openFoundation } from "../../src/app/foundation.ts";
 import { scheduledName } from "../../src/backup/destination.ts";
-import { runBinary } from "../support/binary.ts";
+import { buildBinary, runBinary } from "../support/binary.ts";
 
 let folder: string;
 let dataDir: string;
@@ -15,7 +15,7 @@ let buckets = 0;
 let server: { run(): Promise<{ port: number }>; close(): Promise<void>; configureBuckets(): Promise<void> };
 let port = 0;
 /** One for each test: they do not see each other's files. */
-const BUCKETS = ["backups-1", "backups-2", "backups-3", "backups-4", "backups-5", "backups-6"];
+const BUCKETS = ["backups-1", "backups-2", "backups-3", "backups-4", "backups-5", "backups-6", "backups-7"];
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "roost-s3-"));
@@ -80,11 +80,11 @@ test("a file of several parts arrives whole", async () => {
   expect(Bun.hash(back)).toBe(Bun.hash(noise));
 });
 
-test("a backup that the server takes only in part fails, and gives back the parts that it took", async () => {
-  const { dataDir: large } = await largeFolder("refused");
+/** In front of the server: `take` answers for the second part, and the ids of uploads are noted. */
+function standBefore(take: () => Response | Promise<Response>) {
   const begun: string[] = [];
   const givenBack: string[] = [];
-  await using front = Bun.serve({
+  const server = Bun.serve({
     port: 0,
     hostname: "127.0.0.1",
     idleTimeout: 0,
@@ -97,9 +97,7 @@ test("a backup that the server takes only in part fails, and gives back the part
         return new Response(null, { status: 204 });
       }
       const body = await request.arrayBuffer();
-      if (url.searchParams.get("partNumber") === "2") {
-        return new Response("<Error><Code>SlowDown</Code></Error>", { status: 503 });
-      }
+      if (url.searchParams.get("partNumber") === "2") return take();
       url.port = String(port);
       const answer = await fetch(url, { method, headers, ...(["GET", "HEAD"].includes(method) ? {} : { body }) });
       const [, upload] = /<UploadId>(.+)<\/UploadId>/.exec(await answer.clone().text()) ?? [];
@@ -107,16 +105,39 @@ test("a backup that the server takes only in part fails, and gives back the part
       return answer;
     },
   });
+  return { begun, givenBack, env: { ...keys(), AWS_ENDPOINT: server.url.origin }, stop: () => server.stop(true) };
+}
+
+test("a backup that the server takes only in part fails, and gives back the parts that it took", async () => {
+  const { dataDir: large } = await largeFolder("refused");
+  const front = standBefore(() => new Response("<Error><Code>SlowDown</Code></Error>", { status: 503 }));
   const file = `s3://${bucket}/mine.tar.zst`;
-  const { code, errors } = await backup(["create", file, "--data", large], {
-    ...keys(),
-    AWS_ENDPOINT: front.url.origin,
-  });
+  const { code, errors } = await backup(["create", file, "--data", large], front.env);
+  await front.stop();
   expect(code).toBe(1);
   expect(errors).toContain("SlowDown");
-  expect(begun).toHaveLength(1);
-  expect(givenBack).toEqual(begun);
+  expect(front.begun).toHaveLength(1);
+  expect(front.givenBack).toEqual(front.begun);
   expect((await backup(["verify", file, "--data", large])).errors).toContain("there is no backup");
+});
+
+test("a backup that is ended while its server hangs gives back its parts, and leaves nothing on the disk", async () => {
+  const { dataDir: large } = await largeFolder("ended");
+  const hangs = Promise.withResolvers<void>();
+  const front = standBefore(() => {
+    hangs.resolve();
+    return new Promise<Response>(() => {});
+  });
+  const words = ["backup", "create", `s3://${bucket}/mine.tar.zst`, "--data", large];
+  const child = Bun.spawn([await buildBinary(), ...words], { env: { HOME: folder, ...front.env }, stderr: "pipe" });
+  await hangs.promise;
+  child.kill("SIGTERM");
+  const [code, errors] = await Promise.all([child.exited, Bun.readableStreamToText(child.stderr)]);
+  await front.stop();
+  expect([code, errors]).toEqual([1, expect.stringContaining("the backup was interrupted")]);
+  expect(front.begun).toHaveLength(1);
+  expect(front.givenBack).toEqual(front.begun);
+  expect(readdirSync(join(large, "backups"))).toEqual([]);
 });
 
 test("a file that is there already is left as it is", async () => {

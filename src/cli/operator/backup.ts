@@ -42,6 +42,7 @@ export async function createBackupFile(file: string, options: BackupOptions & { 
     withKeys: options.includeKey === true,
     passphrase,
     onProgress: progress.show,
+    untilAborted,
   }).finally(progress.end);
   const path = destination.pathOf(name);
   const { size, createdAt, keys } = created;
@@ -59,6 +60,14 @@ export async function createBackupFile(file: string, options: BackupOptions & { 
       `The keys are not in it: keep copies of ${present(config.dataDir).join(", ")} elsewhere, or use --include-key.`,
     );
   } else if (passphrase === null) note("The keys are in it, unencrypted: whoever has the file can read every secret.");
+}
+
+/** Whoever ends this process gets what it has begun to write removed first. */
+function untilAborted(): AbortSignal {
+  const interrupted = new AbortController();
+  const onSignal = () => interrupted.abort(new Failure("the backup was interrupted", "run the same command again"));
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, onSignal);
+  return interrupted.signal;
 }
 
 const present = (dataDir: string): string[] => KEY_FILES.filter((name) => existsSync(join(dataDir, name)));
