@@ -50,6 +50,7 @@ export function createMcp(parts: McpParts): Mcp {
     connections: () => connections,
     forgetApprovals: rules.forget,
     forgetCredentials: credentials.forget,
+    hasCredentials: credentials.has,
   });
   const find = (serverId: string): OwnedServer | undefined => {
     const server = servers.find(serverId);

@@ -114,20 +114,42 @@ const inOurWords = <T>(work: Promise<T>): Promise<T> =>
     throw failureOf(thrown);
   });
 
+/** Requests whose exchange ends with them, if they are cancelled. */
+const MAX_REMEMBERED = 64;
+
 /**
- * Answers no more of what a server asks than a few times, and knows that a request has no answer once the stream has ended
- * that should have brought it: the package's own would wait for its deadline.
+ * Answers no more of what a server asks than a few times; ends the exchange of a request that is cancelled; and knows that a
+ * request has no answer once the stream has ended that should have brought it: the package's own would wait for its deadline.
  */
 class BoundedTransport extends StreamableHTTPClientTransport {
   #answered = 0;
+  /** By the ids of requests. */
+  readonly #exchanges = new Map<unknown, AbortController>();
+
   override async send(...[message, options]: Parameters<StreamableHTTPClientTransport["send"]>): Promise<void> {
-    const isOne = !Array.isArray(message);
-    if (isOne && !("method" in message) && ++this.#answered > MAX_ANSWERED) return;
-    const onRequestStreamEnd = () => {
-      if (!isOne || !("id" in message) || message.id === undefined) return;
-      const error = { code: STREAM_ENDED, message: "the connection ended before its answer" };
-      this.onmessage?.({ jsonrpc: "2.0", id: message.id, error });
-    };
-    await super.send(message, { onRequestStreamEnd, ...options });
+    if (Array.isArray(message)) return await super.send(message, options);
+    if (!("method" in message)) {
+      if (++this.#answered <= MAX_ANSWERED) await super.send(message, options);
+      return;
+    }
+    if (!("id" in message)) {
+      await super.send(message, options);
+      if (message.method === "notifications/cancelled") this.#exchanges.get(message.params?.requestId)?.abort();
+      return;
+    }
+    const { id } = message;
+    const exchange = new AbortController();
+    this.#exchanges.set(id, exchange);
+    const [oldest] = this.#exchanges.keys();
+    if (this.#exchanges.size > MAX_REMEMBERED) this.#exchanges.delete(oldest);
+    const own = options?.requestSignal;
+    await super.send(message, {
+      onRequestStreamEnd: () => {
+        const error = { code: STREAM_ENDED, message: "the connection ended before its answer" };
+        this.onmessage?.({ jsonrpc: "2.0", id, error });
+      },
+      ...options,
+      requestSignal: own === undefined ? exchange.signal : AbortSignal.any([own, exchange.signal]),
+    });
   }
 }

@@ -26,6 +26,8 @@ export interface ServerParts {
   forgetApprovals(instanceId: string, prefix: string): void;
   /** Forgets what authorizes the host there, in the open transaction. */
   forgetCredentials(server: ServerAddress & { accountId: string }): void;
+  /** Whether a person has authorized the host there. */
+  hasCredentials(serverId: string): boolean;
 }
 
 /** What waits for the owner, as agents' events tell it. */
@@ -65,7 +67,8 @@ export interface Servers {
 }
 
 export function createServers(parts: ServerParts): Servers {
-  const { store, clock, audit, connections, redact, tellAgents, forgetApprovals, forgetCredentials } = parts;
+  const { store, clock, audit, connections, redact, tellAgents, forgetApprovals, forgetCredentials, hasCredentials } =
+    parts;
   const queries = mcpQueries(store.db);
 
   function requireRoom(instanceId: string, name: string): void {
@@ -86,6 +89,15 @@ export function createServers(parts: ServerParts): Servers {
     }
     return next;
   }
+
+  /**
+   * A server that could not be asked when it was added was never looked at by its owner. One that a person had to authorize
+   * first has its tools approved as they stand, as if it had been added only then.
+   */
+  const toolsOf = ({ serverId, tools, status, protocolVersion }: McpServer, seen: Seen): SeenTool[] =>
+    status === "needs_authorization" && protocolVersion === null && hasCredentials(serverId)
+      ? approvedAsTheyStand(seen.tools)
+      : seeTools(tools, seen.tools);
 
   const audited = (accountId: string, action: string, { instanceId, serverId, name }: ServerAddress, more = {}) =>
     audit.append({ actor: accountId, action, subject: instanceId, detail: { serverId, name, ...more } });
@@ -182,15 +194,6 @@ export function createServers(parts: ServerParts): Servers {
     },
   };
 }
-
-/**
- * A server that could not be asked when it was added was never looked at by its owner. One that had to be authorized first
- * has its tools approved as they stand, as if it had been added only then.
- */
-const toolsOf = ({ tools, status, protocolVersion }: McpServer, seen: Seen): SeenTool[] =>
-  status === "needs_authorization" && protocolVersion === null
-    ? approvedAsTheyStand(seen.tools)
-    : seeTools(tools, seen.tools);
 
 /** What was seen, as columns. */
 function changeOf(

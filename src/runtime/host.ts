@@ -1,11 +1,11 @@
 import { createFairTurns } from "../limits/fair-turns.ts";
-import { changeNothing, changesOutside } from "../tools/policy.ts";
+import { changeNothing } from "../tools/policy.ts";
 import type { Traces } from "../traces/traces.ts";
 import { createHostPlaces, type HostBounds, type IdleWorker, sleepsFor, sleepsOf } from "./host-places.ts";
 import { type HostedRun, passOn } from "./hosted-run.ts";
 import { type LoopOutcome, PROTOCOL_VERSION, type RunOutcome, type WorkerToHost } from "./protocol.ts";
 import { createRunWatch, type RunWatch } from "./run-watch.ts";
-import { type CallingInstance, createWorkerCalls, type WorkerCallParts } from "./worker-calls.ts";
+import { actsOutside, type CallingInstance, createWorkerCalls, type WorkerCallParts } from "./worker-calls.ts";
 import { spawnWorker, type WorkerHandle } from "./worker-handle.ts";
 
 export interface Host {
@@ -193,7 +193,7 @@ export function createHost(parts: HostParts): Host {
 
   function receive(instanceId: string, instance: Instance, message: WorkerToHost): void {
     if (instances.get(instanceId) !== instance) return;
-    const [{ worker }, toolbox] = [instance, () => toolboxOf(instanceId)];
+    const { worker } = instance;
     switch (message.type) {
       case "ready":
         if (message.protocol !== PROTOCOL_VERSION)
@@ -202,8 +202,8 @@ export function createHost(parts: HostParts): Host {
       case "run.events": {
         const held = instance.runs.get(message.runId);
         if (!held) break;
-        const acts = message.events.some((event) => event.type === "tool.started" && changesOutside(toolbox(), event));
-        held.committed = held.run.sink(message.events, acts ? "full" : "process", held.waits);
+        const durability = actsOutside(toolboxOf, instanceId, message.events) ? "full" : "process";
+        held.committed = held.run.sink(message.events, durability, held.waits);
         instance.lastUsedMs = monotonicMs();
         const last = message.events.at(-1);
         if (last?.type === "ended") drop(instance, message.runId, last.outcome);
@@ -216,7 +216,7 @@ export function createHost(parts: HostParts): Host {
         void calls.callTool(instance, message);
         break;
       case "tool.weigh": {
-        const together = changeNothing(toolbox(), message.calls);
+        const together = changeNothing(toolboxOf(instanceId), message.calls);
         worker.send({ type: "tool.weighed", callId: message.callId, together });
         break;
       }

@@ -2,14 +2,14 @@ import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { FairTurns } from "../limits/fair-turns.ts";
 import type { ModelEvent, ToolDescription } from "../models/engine.ts";
-import { callTool } from "../tools/policy.ts";
+import { callTool, changesOutside } from "../tools/policy.ts";
 import type { PolicyPorts } from "../tools/ports.ts";
 import type { ToolboxOf } from "../tools/toolboxes.ts";
 import { type HeldRun, type HostedRun, takeGoAhead, withKept } from "./hosted-run.ts";
 import type { CallModel } from "./model-call.ts";
 import { failureOf } from "./model-failure.ts";
 import { messagesAsMade } from "./named-call.ts";
-import type { AnswerLimits, ModelFailure, Purpose, WorkerToHost } from "./protocol.ts";
+import type { AnswerLimits, LoopEvent, ModelFailure, Purpose, WorkerToHost } from "./protocol.ts";
 import type { WorkerHandle } from "./worker-handle.ts";
 
 export interface WorkerCallParts {
@@ -39,6 +39,10 @@ export interface CallingInstance {
   /** Calls in progress. */
   calls: Map<number, { runId: string; abort: AbortController }>;
 }
+
+/** Whether one of these events is the start of a call that changes something outside. */
+export const actsOutside = (toolboxOf: ToolboxOf, instanceId: string, events: readonly LoopEvent[]): boolean =>
+  events.some((event) => event.type === "tool.started" && changesOutside(toolboxOf(instanceId), event));
 
 /** Makes the calls of models and tools that workers ask for. Those of tools wait for their account's turn. */
 export function createWorkerCalls(parts: WorkerCallParts, turns: FairTurns) {

@@ -130,7 +130,7 @@ export const recordOf = (text: string) => ({
 export const RECORD = recordOf(EVIL);
 
 const LISTS =
-  /\/(instances|agents|skills|secrets|schedules|slots|usage|transactions|messages|files|conversations|approvals|mcp-servers)$/;
+  /\/(instances|agents|skills|secrets|mcp-servers|schedules|slots|usage|transactions|messages|files|conversations|approvals)$/;
 
 export interface HostileServer extends AsyncDisposable {
   url: string;

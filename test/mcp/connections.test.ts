@@ -110,3 +110,25 @@ test("a server that was retired goes on for who uses it, and is connected anew f
   });
   expect(connections.open()).toBe(1);
 });
+
+test.each(["2025", "2026"] as const)("a call that is cancelled ends its exchange with a server of %s", async (era) => {
+  await service.stop();
+  service = startMcpService(era, { name: "echo" });
+  connections = connect();
+  const [arrived, ended] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  service.intercept = (method, request) => {
+    if (method !== "tools/call") return undefined;
+    request.signal.addEventListener("abort", () => ended.resolve());
+    arrived.resolve();
+    return new Response(new ReadableStream(), { headers: { "Content-Type": "text/event-stream" } });
+  };
+  const cancel = new AbortController();
+  const call = connections.use(serverOf("one"), never, async (client, { tools: [tool] }) => {
+    if (tool) await client.callTool(tool, {}, cancel.signal);
+  });
+  const failed = call.catch((error: Error) => error.message);
+  await arrived.promise;
+  cancel.abort(new Error("enough"));
+  expect(await failed).toBe("it did not answer in time");
+  await ended.promise;
+});

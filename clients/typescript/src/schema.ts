@@ -8178,7 +8178,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "authorizationUrl": "text",
+                     *       "authorizationUrl": "https://auth.example.com/authorize?client_id=roost&state=of-this-authorization",
                      *       "expiresAt": "2026-11-22T10:00:00.000Z"
                      *     }
                      */

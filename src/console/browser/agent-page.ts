@@ -3,6 +3,7 @@ import { openCopies } from "./copies.ts";
 import { nameOf, part, reportErrors } from "./dom.ts";
 import { hashOf } from "./hash.ts";
 import type { Choice } from "./instances.ts";
+import { openMcpServers } from "./mcp-servers.ts";
 import { openMemory } from "./memory.ts";
 import { type Facts, hasTools } from "./model.ts";
 import { openSchedules } from "./schedules.ts";
@@ -21,6 +22,8 @@ export interface AgentPage {
 /** `imported` is called when another agent was added. */
 export function createAgentPage(facts: Facts, imported: () => Promise<void>): AgentPage {
   const [showSkills, showTools, showSchedules] = [openSkills(), openTools(), openSchedules()];
+  let toolsOf = async (): Promise<void> => {};
+  const showMcpServers = openMcpServers(() => toolsOf());
   const [showMemory, showCopies] = [openMemory(), openCopies(imported)];
   let opened: Choice | null = null;
   const read = new Set<AgentPart>();
@@ -36,7 +39,9 @@ export function createAgentPage(facts: Facts, imported: () => Promise<void>): Ag
         part("skills-of", HTMLElement).textContent = instance.name;
         return showSkills(instance);
       case "tools":
-        return showTools(ids, isStillWanted);
+        toolsOf = () => showTools(ids, isStillWanted);
+        await toolsOf();
+        return showMcpServers(instanceId);
       case "context":
         return showContext(ids, isStillWanted);
       case "memory":

@@ -15,6 +15,7 @@ export type CatalogSkill = Records["ListedSkill"];
 export type InstalledSkill = Records["InstanceSkill"];
 /** What a skill of the catalog and an installed one have in common. */
 export type Skill = CatalogSkill | InstalledSkill;
+export type McpServer = Records["McpServer"];
 export type Message = Records["Message"];
 export type Approval = Records["Approval"];
 /** What need not be asked again. */

@@ -51,6 +51,7 @@ export interface Credentials {
   current(server: OwnedServer): Promise<string | null>;
   /** Another token than one that the server has refused; null if there is none. Throws as `current`. */
   other(server: OwnedServer, refused: string): Promise<string | null>;
+  has(serverId: string): boolean;
   /** All tokens of an instance's servers, by what they are, to be looked for in what comes back. */
   values(instanceId: string): Map<string, string>;
 }
@@ -168,6 +169,7 @@ export function createCredentials(parts: CredentialParts): Credentials {
       if (kept.tokens.access !== refused && !kept.isEnded) return kept.tokens.access;
       return await renewOnce(server, row, kept);
     },
+    has: (serverId) => queries.find(serverId) !== undefined,
     values(instanceId) {
       const values = new Map<string, string>();
       for (const row of queries.ofInstance(instanceId)) {
