@@ -13,6 +13,8 @@ export interface GarbageWatch {
 export interface GarbageOptions {
   /** Bytes of the heap, what is no longer in use included. */
   size?: () => number;
+  /** The same or more, known at once: the size itself is added up block by block, in milliseconds. */
+  atMost?: () => number;
   /** Holds the thread for a millisecond for every two or three MiB in use. */
   collect?: () => void;
   everyMs?: number;
@@ -25,13 +27,23 @@ const MAX_GROWTH = 16 * MIB;
 const MAX_IN_USE = 64 * MIB;
 const EVERY_MS = 250;
 
+/** The blocks of the heap, full or not, and what its objects hold elsewhere. */
+function reserved(): number {
+  const { heapTotal, external } = process.memoryUsage();
+  return heapTotal + external;
+}
+
 export function watchGarbage({
   size = heapSize,
+  atMost = reserved,
   collect = fullGC,
   everyMs = EVERY_MS,
 }: GarbageOptions = {}): GarbageWatch {
   let inUse = Number.POSITIVE_INFINITY;
   function look(): boolean {
+    const most = atMost();
+    inUse = Math.min(inUse, most);
+    if (most < inUse + MAX_GROWTH) return false;
     const before = size();
     inUse = Math.min(inUse, before);
     if (inUse > MAX_IN_USE || before < inUse + MAX_GROWTH) return false;

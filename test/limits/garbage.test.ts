@@ -16,6 +16,7 @@ async function heapOf(mode: "watched" | "alone"): Promise<number> {
 function watchOf(heap: { size: number; inUse: number }) {
   const watch = watchGarbage({
     size: () => heap.size,
+    atMost: () => heap.size,
     collect: () => {
       heap.size = heap.inUse;
     },
