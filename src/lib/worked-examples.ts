@@ -37,10 +37,9 @@ const KINDS: readonly (WorkedExamples & { asked: RegExp })[] = [
     exchanges: [
       ["I found a coin in the street.", "How lucky! What will you do with the coin?"],
       ["My tooth hurts.", "I am sorry to hear that. I hope that your tooth is better soon."],
-      ["The wind is strong today.", "Yes, the wind is very strong! I hope that it stops soon."],
       ["I must go home now.", "Goodbye! I hope to see you again."],
     ],
-    subjects: ["coin", "coins", "street", "tooth", "teeth", "dentist", "wind"],
+    subjects: ["coin", "coins", "street", "tooth", "teeth", "dentist"],
   },
 ];
 
