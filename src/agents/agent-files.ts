@@ -52,7 +52,8 @@ export function createAgentFiles(parts: AgentFilesParts): WorkspacePort {
         context.signal.throwIfAborted();
         return operate(find());
       };
-      return store.commitSoon(() => spend(context.instanceId, change), "full");
+      const accountId = instances.find(context.instanceId)?.accountId;
+      return store.commitSoon(() => spend(context.instanceId, change), "full", accountId);
     };
   };
 

@@ -1,4 +1,4 @@
-import { createFairQueue } from "./fair-queue.ts";
+import { createFairQueue } from "../lib/fair-queue.ts";
 import { createTokenBuckets, type Rate } from "./token-buckets.ts";
 
 /**
