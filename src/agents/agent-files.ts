@@ -52,7 +52,8 @@ export function createAgentFiles(parts: AgentFilesParts): WorkspacePort {
         context.signal.throwIfAborted();
         return operate(find());
       };
-      return store.commitSoon(() => spend(context.instanceId, change), "full");
+      const accountId = instances.find(context.instanceId)?.accountId;
+      return store.commitSoon(() => spend(context.instanceId, change), "full", accountId);
     };
   };
 
@@ -91,8 +92,7 @@ export function createAgentFiles(parts: AgentFilesParts): WorkspacePort {
       const known = workspaces.reindexing.ready([agent]);
       if (known !== null) await known;
       workspaces.refresh(agent);
-      const within = folder === null ? "" : `${folder}/`;
-      const files = workspaces.list(agent, within, limit).filter(({ name }) => name.startsWith(within));
+      const files = folder === null ? workspaces.list(agent, "", limit) : workspaces.listWithin(agent, folder, limit);
       const chosen = files.map(({ name }) => name).filter((name) => !isKeptOutput(name));
       const strange = new Set(workspaces.taintedOf(agent, chosen));
       return files.map(({ name, size }) => ({ name, size, isTainted: strange.has(name) }));

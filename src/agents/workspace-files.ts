@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, sql } from "drizzle-orm";
+import { and, asc, eq, gt, lt, sql } from "drizzle-orm";
 import { lazily } from "../lib/lazily.ts";
 import { prepared } from "../storage/prepared.ts";
 import type { Db } from "../storage/store.ts";
@@ -18,6 +18,8 @@ export interface WorkspaceFiles {
   find(agentId: string, name: string): IndexedFile | undefined;
   /** By name (by code unit), after `after`. */
   page(agentId: string, after: string, limit: number): IndexedFile[];
+  /** The first files in a folder, and in those in it, by name. */
+  within(agentId: string, folder: string, limit: number): IndexedFile[];
   /**
    * Call this, like all changes, in a transaction. `isTainted` says whether what was written may be a stranger's; without
    * it, that stays as it is.
@@ -35,6 +37,8 @@ export interface WorkspaceFiles {
 
 /** The character after `/`: the names in a folder sort before it. */
 const AFTER_SLASH = "0";
+/** No name is after it. */
+const LAST = "\u{10FFFF}";
 
 export function createWorkspaceFiles(db: Db): WorkspaceFiles {
   const p = sql.placeholder;
@@ -51,7 +55,7 @@ export function createWorkspaceFiles(db: Db): WorkspaceFiles {
     db
       .select({ name, size, updatedAt })
       .from(workspaceFiles)
-      .where(and(ofAgent, gt(name, p("after"))))
+      .where(and(ofAgent, gt(name, p("after")), lt(name, p("end"))))
       .orderBy(asc(name))
       .limit(p("limit")),
   );
@@ -110,7 +114,8 @@ export function createWorkspaceFiles(db: Db): WorkspaceFiles {
 
   return {
     find: (agentId, name) => found.get({ agentId, name }),
-    page: (agentId, after, limit) => paged.all({ agentId, after, limit }),
+    page: (agentId, after, limit) => paged.all({ agentId, after, end: LAST, limit }),
+    within: (agentId, folder, limit) => paged.all({ agentId, after: `${folder}/`, end: folder + AFTER_SLASH, limit }),
     put(agentId, file, isTainted) {
       if (isTainted === undefined) put.run({ agentId, ...file });
       else putWritten.run({ agentId, ...file, tainted: isTainted });

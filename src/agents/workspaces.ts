@@ -72,6 +72,8 @@ export interface Workspaces {
   isThere(place: WorkspaceRef, name: string): boolean;
   /** By name, after `after`. */
   list(place: WorkspaceRef, after: string, limit: number): IndexedFile[];
+  /** The first files in a folder, and in those in it, by name. */
+  listWithin(place: WorkspaceRef, folder: string, limit: number): IndexedFile[];
   /** The named top-level files that exist and are text, in the order of the names. */
   some(place: WorkspaceRef, names: readonly string[]): { name: string; text: string }[];
   /** Throws `not_found`. */
@@ -196,6 +198,7 @@ export function createWorkspaces({ store, clock, log, dataDir, removals }: Works
     has: ({ agentId }, name) => index.find(agentId, name) !== undefined,
     isThere: (place, name) => isOnDisk(place, parseFileName(name, "file")),
     list: ({ agentId }, after, limit) => index.page(agentId, after, limit),
+    listWithin: ({ agentId }, folder, limit) => index.within(agentId, folder, limit),
     some: (place, wanted) => promptTexts.read(folderOf(place), wanted),
     read: existing,
     checkWrite(place, name, bytes, condition) {

@@ -180,7 +180,7 @@ async function startOn(
     idempotency: features.idempotency,
     startPage: features.startPage,
     commits: {
-      shared: (work) => store.commitSoon(work, "full"),
+      shared: (work, accountId) => store.commitSoon(work, "full", accountId),
       alone: async (work) => store.transaction(work),
     },
     addressOf,

@@ -78,7 +78,7 @@ export function createTools(parts: ToolParts, { only, more = [] }: ToolChoice): 
       signal.throwIfAborted();
       appendEvents(agentId, [{ type: "plan.updated", runId, items }], conversationId);
     };
-    return store.commitSoon(() => spend(instanceId, append), "process");
+    return store.commitSoon(() => spend(instanceId, append), "process", instances.find(instanceId)?.accountId);
   };
 
   const counts = new Map<string, ToolCalls>();

@@ -75,7 +75,8 @@ export function createCall(
         return result;
       };
       const commit = parts.commits[route.commit ?? "shared"];
-      return commit(caller === null ? work : () => parts.turns.spend(caller.accountId, work));
+      if (caller === null) return commit(work);
+      return commit(() => parts.turns.spend(caller.accountId, work), caller.accountId);
     },
   };
 }

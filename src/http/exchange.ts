@@ -16,7 +16,7 @@ export interface ServingParts {
   idempotency: Idempotency;
   startPage: StartPage;
   /** Runs `work` in a transaction of this kind; resolves when it is on disk. */
-  commits: Record<CommitKind, <T>(work: () => T) => Promise<T>>;
+  commits: Record<CommitKind, <T>(work: () => T, accountId?: string) => Promise<T>>;
   addressOf(request: Request): string;
   /** Null without a collector. */
   traces: Pick<Traces, "request"> | null;

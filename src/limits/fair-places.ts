@@ -1,4 +1,4 @@
-import { createFairQueue } from "./fair-queue.ts";
+import { createFairQueue } from "../lib/fair-queue.ts";
 import { createSlots } from "./slots.ts";
 
 /** Places for work of several owners, who wait for them in turns. */

@@ -1,4 +1,4 @@
-import { createFairQueue } from "./fair-queue.ts";
+import { createFairQueue } from "../lib/fair-queue.ts";
 import { createTokenBuckets, type Rate } from "./token-buckets.ts";
 
 /**
@@ -18,7 +18,10 @@ export interface FairTurnOptions {
    * taken from the owner's next turns.
    */
   maxMs: number;
-  /** The same while nobody else does anything: fewer turns of the event loop for the same work. By default `maxMs`. */
+  /**
+   * The same while nobody else does anything, or for an owner that has hardly used its share: fewer turns of the event loop
+   * for the same work. By default `maxMs`.
+   */
   aloneMs?: number;
   /**
    * How much of the time an owner may spend while others spend some too, from 0 to 1: what it does costs more than the
@@ -36,7 +39,7 @@ const MOST_TURNS_OWED = 32;
 /** Others do something if they have within this time. */
 const ACTIVE_MS = 100;
 /** Time that an owner may spend at once beyond its share. */
-const SAVED_MS = 50;
+const SAVED_MS = 20;
 
 export function createFairTurns({
   maxMs,
@@ -69,7 +72,10 @@ export function createFairTurns({
   const hasCompany = (owner: string) => now() - (latest.owner === owner ? othersAtMs : latest.atMs) < ACTIVE_MS;
 
   /** How much of one turn the owner may spend now. */
-  const turnMs = (owner: string) => (aloneMs === maxMs || hasCompany(owner) ? maxMs : aloneMs);
+  const turnMs = (owner: string) => (aloneMs !== maxMs && (!hasCompany(owner) || isQuiet(owner)) ? aloneMs : maxMs);
+
+  /** Whether the owner does so little that others' turns need no protection from it. */
+  const isQuiet = (owner: string) => share < 1 && shares.wait(owner, rate, SAVED_MS / 2) === 0;
 
   function charge(owner: string, ms: number): void {
     if (latest.owner !== owner) othersAtMs = latest.atMs;

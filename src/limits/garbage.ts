@@ -20,7 +20,7 @@ export interface GarbageOptions {
 
 const MIB = 1024 * 1024;
 /** How much more there may be than was in use when it was last collected. */
-const MAX_GROWTH = 16 * MIB;
+const MAX_GROWTH = 32 * MIB;
 /** A larger heap is left to the collector, which pauses only briefly, whatever the size. */
 const MAX_IN_USE = 64 * MIB;
 const EVERY_MS = 250;

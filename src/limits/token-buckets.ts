@@ -12,8 +12,8 @@ export interface TokenBuckets {
   take(key: string, rate: Rate, cost?: number): number;
   /** Takes tokens that may not be there; later calls wait until they are. */
   charge(key: string, rate: Rate, cost: number): void;
-  /** The seconds until one token is there, 0 if it is. Takes nothing. */
-  wait(key: string, rate: Rate): number;
+  /** The seconds until so many tokens are there, by default one; 0 if they are. Takes nothing. */
+  wait(key: string, rate: Rate, cost?: number): number;
 }
 
 /** Beyond this, full buckets are dropped, or the oldest one. */
@@ -62,6 +62,6 @@ export function createTokenBuckets(now: () => number, maxBuckets = MAX_BUCKETS):
       return wait;
     },
     charge,
-    wait: (key, rate) => waitFor(key, rate, 1),
+    wait: (key, rate, cost = 1) => waitFor(key, rate, cost),
   };
 }

@@ -59,10 +59,11 @@ interface Instance extends IdleWorker, CallingInstance {
 }
 
 /**
- * Of one account's runs while others wait: a few messages of a worker in a turn, and a quarter of the time, since their
- * workers need as much again. While nobody waits, more in a turn: one costs as much as a quarter of a message.
+ * Of one account's runs while others wait: a few messages of a worker in a turn, and half of the time, of which what they do
+ * besides is taken too (worker-calls.ts). While nobody waits, and for who does little, more in a turn: one costs as much as
+ * a quarter of a message.
  */
-const TURNS = { maxMs: 0.25, aloneMs: 2, share: 0.25 };
+const TURNS = { maxMs: 0.25, aloneMs: 2, share: 0.5 };
 const TICK_MS = 1_000;
 /** 30 s (docs/contract/runtime.md, Isolation), in checks: so no worker is blamed when the whole host was suspended. */
 const STUCK_TICKS = 30;

@@ -59,8 +59,17 @@ export interface HeldRun {
   trace: RunTrace | null;
 }
 
+/** Without the texts of its prompt, which only the worker needs: they would fill the host's memory while it runs. */
+const withoutTexts = (input: RunInput): RunInput => ({
+  ...input,
+  files: [],
+  skills: [],
+  conversation: [],
+  journal: [],
+});
+
 export const holdRun = (run: HostedRun, trace: RunTrace | null): HeldRun => ({
-  run,
+  run: { ...run, input: withoutTexts(run.input) },
   committed: Promise.resolve(),
   isTainted: run.isTainted,
   waits: [],

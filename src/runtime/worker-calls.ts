@@ -20,8 +20,16 @@ export interface WorkerCallParts {
   callModel: CallModel;
 }
 
-/** What a call costs besides the tool itself: its events, their commits, and as much again on the worker's thread. */
-const CALL_MS = 1;
+/**
+ * What a call of a tool is charged besides the tool itself: its events, their commits and its worker's thread take less, but
+ * others wait for the processor, the disk and the collection of garbage too. With this, an agent that calls tools without
+ * end makes about eighty calls a second while others do something.
+ */
+const CALL_MS = 6;
+/** The same for each character of its input, which crosses threads, is written in events, and becomes garbage. */
+const CHARACTER_MS = 1 / 8_192;
+/** What a call of a model is charged: its prompt is written and its answer read outside of turns. */
+const MODEL_CALL_MS = 1;
 
 /** What the run asks of a model call besides its messages. A summary is text of a limited length, made without tools. */
 function askedFor({ input, tools }: HostedRun, purpose: Purpose): { limits?: AnswerLimits; tools: ToolDescription[] } {
@@ -59,6 +67,7 @@ export function createWorkerCalls(parts: WorkerCallParts, turns: FairTurns) {
       calls.set(callId, { runId, abort });
       const { agentId, models } = run;
       const { limits, tools } = askedFor(run, purpose);
+      turns.spend(accountId, () => {}, MODEL_CALL_MS);
       let last: ModelEvent[] = [];
       let error: ModelFailure | null = null;
       try {
@@ -118,7 +127,8 @@ export function createWorkerCalls(parts: WorkerCallParts, turns: FairTurns) {
       };
       const toolbox = toolboxOf(instanceId);
       const trace = held.trace?.tool({ ...call, name: toolbox.find(call.name)?.name ?? "unknown" });
-      const reply = await turns.spend(accountId, () => callTool(toolbox, call, context, policy), CALL_MS);
+      const besidesMs = CALL_MS + call.input.length * CHARACTER_MS;
+      const reply = await turns.spend(accountId, () => callTool(toolbox, call, context, policy), besidesMs);
       trace?.end("waitsFor" in reply ? { output: null, isError: false } : reply);
       if (!("waitsFor" in reply) && reply.isUntrusted && !held.isTainted) {
         // Before the model sees what a stranger wrote, the run is known for it.

@@ -3,7 +3,7 @@
  * killed after it. One or two locked processes stand ready while scripts come, so that none waits for a start.
  */
 import { availableParallelism } from "node:os";
-import { createFairQueue, type FairQueue } from "../limits/fair-queue.ts";
+import { createFairQueue, type FairQueue } from "../lib/fair-queue.ts";
 import { createSlots } from "../limits/slots.ts";
 import type { Child, Outcome } from "./child.ts";
 import { type Level, type Probe, probeLevel, startLocked } from "./probe.ts";

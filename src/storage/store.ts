@@ -2,7 +2,9 @@ import { Database } from "bun:sqlite";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
+import { createFairQueue } from "../lib/fair-queue.ts";
 import { createCheckpoints, type Progress } from "./checkpoints.ts";
+import { type CommitHook, runAll, undoAll } from "./commit-hooks.ts";
 import { createCommitPace } from "./commit-pace.ts";
 import { createPrivately, damagedError, isDamage, openError, prepareConnection, quickCheck } from "./connection.ts";
 import { migrate } from "./migrate.ts";
@@ -33,10 +35,11 @@ export interface Store {
   afterCommit(then: () => void, otherwise?: () => void): void;
   /**
    * Adds `work` to the commit at the end of this turn of the event loop: thousands of small writes cost one commit.
-   * Each work succeeds or fails alone, in the order added. Resolves with the work's result once it is committed, its
+   * Each work succeeds or fails alone. Accounts take turns, and those of one are done in the order added; what the host
+   * does for itself takes turns as `owner` "". Resolves with the work's result once it is committed, its
    * `afterCommit` hooks have run and, where its durability is `full`, the disk has it: the thread does not wait for that.
    */
-  commitSoon<T>(work: () => T, durability: Durability): Promise<T>;
+  commitSoon<T>(work: () => T, durability: Durability, owner?: string): Promise<T>;
   /**
    * Lets the reads until the end of this turn of the event loop share one snapshot: locking and unlocking the file for
    * each costs more than the read itself. Every write still goes through a transaction.
@@ -56,13 +59,17 @@ interface Pending {
   reject: (reason: unknown) => void;
 }
 
-interface CommitHook {
-  then: () => void;
-  otherwise: () => void;
+/** A work that was done in a commit that is still open. */
+interface Attempt {
+  durability: Durability;
+  succeed(): void;
+  fail(reason: unknown): void;
 }
 
 /** After so long a commit takes up no more work, so that requests are answered in between. */
 const MAX_COMMIT_WORK_MS = 8;
+/** The same for the work of one account, however many wait. */
+const MAX_WORK_OF_ONE_MS = 4;
 
 /** Opens (and creates, checks, migrates) `<data>/roost.db`. Throws, saying how to fix it, when that fails. */
 export function openStore(dataDir: string, syncOf: (path: string) => WalSync = createWalSync): Store {
@@ -91,7 +98,8 @@ function openFile(dataDir: string, path: string): Database {
 
 function createStore(sqlite: Database, path: string, walSync: WalSync): Store {
   const hooks: CommitHook[] = [];
-  let pending: Pending[] = [];
+  const pending = createFairQueue<Pending>();
+  let isDue = false;
   let closed = false;
   /** Why the disk no longer takes anything: what a sync lost is nowhere, so nothing later can be relied on. */
   let lost: Error | undefined;
@@ -160,11 +168,12 @@ function createStore(sqlite: Database, path: string, walSync: WalSync): Store {
   }
 
   /** Does one work of a shared commit; returns what to do once the commit has succeeded, or failed. */
-  function attempt({ work, durability, resolve, reject }: Pending): { succeed(): void; fail(reason: unknown): void } {
+  function attempt({ work, durability, resolve, reject }: Pending): Attempt {
     try {
       const result = nested(work);
       const own = takeHooks();
       return {
+        durability,
         succeed() {
           try {
             runAll(own.map(({ then }) => then));
@@ -186,44 +195,50 @@ function createStore(sqlite: Database, path: string, walSync: WalSync): Store {
     } catch (reason) {
       // SQLite has rolled back the whole commit, as on a full disk: the next work would run outside of it.
       if (!sqlite.inTransaction) throw reason;
-      return { succeed: () => reject(reason), fail: () => reject(reason) };
+      return { durability, succeed: () => reject(reason), fail: () => reject(reason) };
     }
   }
 
+  /** Does what waits, as far as there is time: accounts take turns. */
+  function attemptPending(attempts: Attempt[]): void {
+    const spentMs = new Map<string, number>();
+    let began = performance.now();
+    const endMs = began + MAX_COMMIT_WORK_MS;
+    pending.serve((work, owner) => {
+      const before = spentMs.get(owner) ?? 0;
+      if (began > endMs || before > MAX_WORK_OF_ONE_MS) return "skip owner";
+      attempts.push(attempt(work));
+      const now = performance.now();
+      spentMs.set(owner, before + now - began);
+      began = now;
+      return "taken";
+    });
+  }
+
   function commitPending(): void {
-    const works = pending;
-    pending = [];
-    if (works.length === 0) return; // `close` has committed them
-    const attempts: ReturnType<typeof attempt>[] = [];
+    isDue = false;
+    if (pending.isEmpty()) return; // `close` has committed them
+    const attempts: Attempt[] = [];
     snapshot.end();
     setDurability("process");
     const began = performance.now();
     try {
-      outermost(() => {
-        for (const work of works) {
-          attempts.push(attempt(work));
-          if (performance.now() - began > MAX_COMMIT_WORK_MS) break;
-        }
-      });
+      outermost(() => attemptPending(attempts));
     } catch (reason) {
       for (const { fail } of attempts.toReversed()) fail(reason);
       // Also those that were not attempted, because the transaction could not even begin.
-      for (const { reject } of works) reject(reason);
+      pending.serve(({ reject }) => {
+        reject(reason);
+        return "taken";
+      });
       return;
     } finally {
-      if (works.some(({ durability }) => durability === "full")) pace.spend(performance.now() - began);
+      if (attempts.some(({ durability }) => durability === "full")) pace.spend(performance.now() - began);
+      if (!pending.isEmpty()) scheduleCommit();
     }
-    putBack(works.slice(attempts.length));
     // Hooks mostly read: for example, they look for the next run of each agent whose run has ended.
     snapshot.begin();
     for (const { succeed } of attempts) succeed();
-  }
-
-  /** Returns work that a commit did not get to, ahead of what was added meanwhile. */
-  function putBack(works: Pending[]): void {
-    if (works.length === 0) return;
-    if (pending.length === 0) scheduleCommit();
-    pending = [...works, ...pending];
   }
 
   function loseDisk(reason: unknown): Error {
@@ -232,6 +247,8 @@ function createStore(sqlite: Database, path: string, walSync: WalSync): Store {
   }
 
   function scheduleCommit(): void {
+    if (isDue) return;
+    isDue = true;
     const delayMs = pace.delayMs();
     if (delayMs === 0) setImmediate(commitPending);
     else setTimeout(commitPending, delayMs);
@@ -245,12 +262,12 @@ function createStore(sqlite: Database, path: string, walSync: WalSync): Store {
       if (sqlite.inTransaction && !snapshot.isOpen()) hooks.push({ then, otherwise });
       else then();
     },
-    commitSoon(work, durability) {
+    commitSoon(work, durability, owner = "") {
       if (closed) return Promise.reject(new Error("the database is closed"));
       if (lost) return Promise.reject(lost);
-      if (pending.length === 0) scheduleCommit();
+      scheduleCommit();
       const { promise, resolve, reject } = Promise.withResolvers<ReturnType<typeof work>>();
-      pending.push({ work, durability, resolve: resolve as (result: unknown) => void, reject });
+      pending.add(owner, { work, durability, resolve: resolve as (result: unknown) => void, reject });
       return promise;
     },
     readTogether() {
@@ -260,7 +277,7 @@ function createStore(sqlite: Database, path: string, walSync: WalSync): Store {
     keepsWrites: () => lost === undefined,
     close() {
       if (closed) return;
-      while (pending.length > 0) commitPending();
+      while (!pending.isEmpty()) commitPending();
       snapshot.end();
       checkpoints.close();
       walSync.close();
@@ -273,20 +290,4 @@ function createStore(sqlite: Database, path: string, walSync: WalSync): Store {
       sqlite.close();
     },
   };
-}
-
-/** In reverse order, so that each finds the state it left. */
-const undoAll = (made: CommitHook[]): void => runAll(made.reverse().map(({ otherwise }) => otherwise));
-
-/** Runs all of them, then rethrows the first failure. */
-function runAll(steps: (() => void)[]): void {
-  const failures: unknown[] = [];
-  for (const step of steps) {
-    try {
-      step();
-    } catch (failure) {
-      failures.push(failure);
-    }
-  }
-  if (failures.length > 0) throw failures[0];
 }

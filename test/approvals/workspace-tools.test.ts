@@ -46,6 +46,12 @@ describe("an agent's files", () => {
     expect((await file("b.md")).status).toBe(404);
   });
 
+  test("are listed by folder, with those in its folders and none beside it", async () => {
+    for (const name of ["n/a.md", "n/in/b.md", "n-1/a.md", "n.md", "n0/a.md"]) await put(name, "x");
+    const [inside, nothing] = await make(["list_files", { folder: "n" }], ["list_files", { folder: "m" }]);
+    expect([inside, nothing]).toEqual(["n/a.md (1 bytes)\nn/in/b.md (1 bytes)", "There are no files in m."]);
+  });
+
   test("are read by lines, and as much as fits", async () => {
     await put("long.md", Array.from({ length: 3_000 }, (_, at) => `line ${at + 1}`).join("\n"));
     await put("wide.md", "x".repeat(MAX_OUTPUT + 1));

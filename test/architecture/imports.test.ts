@@ -40,7 +40,7 @@ const ONLY: Readonly<Record<string, readonly string[]>> = {
   // Requests know nothing of who keeps their secrets, nor of agents.
   egress: ["limits", "lib"],
   // The process that runs scripts loads these files, and nothing else of Roost.
-  sandbox: ["limits"],
+  sandbox: ["limits", "lib"],
   // A workspace knows nothing of agents: skills and tools use it too.
   workspace: ["limits", "lib"],
 };

@@ -201,6 +201,29 @@ describe("a shared commit", () => {
     expect(written()).toEqual(["a", "b", "c"]);
   });
 
+  test("lets accounts take turns, and does the works of each in the order added", async () => {
+    const asked = ["busy 1", "busy 2", "busy 3", "quiet 1", "quiet 2"];
+    await Promise.all(asked.map((note) => store.commitSoon(() => write(note), "process", note.split(" ")[0])));
+    expect(written()).toEqual(["busy 1", "quiet 1", "busy 2", "quiet 2", "busy 3"]);
+  });
+
+  test("takes only so much work of one account, and that of the others after it", async () => {
+    const commits: string[][] = [];
+    const longWork = (note: string) => () => {
+      const began = performance.now();
+      while (performance.now() - began < 5);
+      commits.at(-1)?.push(note);
+    };
+    const begin = () => void commits.push([]);
+    const first = store.commitSoon(begin, "process", "first");
+    const works = ["busy 1", "busy 2"].map((note) => store.commitSoon(longWork(note), "process", "busy"));
+    const quiet = store.commitSoon(() => void commits.at(-1)?.push("quiet"), "process", "quiet");
+    void works[0]?.then(begin);
+    await Promise.all([first, ...works, quiet]);
+    expect(commits.flat()).toEqual(["busy 1", "quiet", "busy 2"]);
+    expect(commits.find((one) => one.includes("busy 1"))).not.toContain("busy 2");
+  });
+
   test("does nothing before the turn of the event loop ends", async () => {
     const done = store.commitSoon(() => write("later"), "process");
     expect(written()).toEqual([]);

@@ -1,5 +1,5 @@
+import { createFairQueue } from "../../lib/fair-queue.ts";
 import { createTurnBudget } from "../../lib/turn-budget.ts";
-import { createFairQueue } from "../../limits/fair-queue.ts";
 import type { Host } from "../../runtime/host.ts";
 import type { Run } from "../schema.ts";
 import type { ActiveRun, NextRun } from "./active-runs.ts";

@@ -161,18 +161,18 @@ export function createRuns(parts: RunParts): Runs {
 
   /** Commits what happened to a run, unless it is over. */
   function commit(current: ActiveRun, work: () => void, durability: Durability = "process"): Promise<void> {
-    return store
-      .commitSoon(() => {
-        if (current.state !== "live") return;
-        try {
-          host.spend(current.run.instanceId, work);
-        } catch (reason) {
-          // Immediately: later work in the same commit would leave a gap in the log.
-          stall(current, reason);
-          throw reason;
-        }
-      }, durability)
-      .catch((err: unknown) => stall(current, err));
+    current.accountId ??= accountOf(current.run.instanceId) ?? "";
+    const unlessOver = () => {
+      if (current.state !== "live") return;
+      try {
+        host.spend(current.run.instanceId, work);
+      } catch (reason) {
+        // Immediately: later work in the same commit would leave a gap in the log.
+        stall(current, reason);
+        throw reason;
+      }
+    };
+    return store.commitSoon(unlessOver, durability, current.accountId).catch((err: unknown) => stall(current, err));
   }
 
   /** Stops a run whose events could not be written, and starts it again later, from the log. */

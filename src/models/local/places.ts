@@ -2,7 +2,7 @@
  * Which models are loaded: as many as fit into a budget of memory. Where one more does not fit, those that nobody uses are
  * unloaded, the least recently used first; if all are in use, the request waits.
  */
-import { createFairQueue } from "../../limits/fair-queue.ts";
+import { createFairQueue } from "../../lib/fair-queue.ts";
 
 /** Something that can be loaded. Another `version` of the same name takes its place. */
 export interface Wanted {

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { createFairQueue } from "../../src/limits/fair-queue.ts";
+import { createFairQueue } from "../../src/lib/fair-queue.ts";
 
 test("owners take turns, however many items one of them has, and an owner's items keep their order", () => {
   const queue = createFairQueue<string>();
