@@ -59,14 +59,18 @@ export interface HeldRun {
   trace: RunTrace | null;
 }
 
-/** Without the texts of its prompt, which only the worker needs: they would fill the host's memory while it runs. */
+/** Without the texts that only the worker needs: they would fill the host's memory while the run goes on. */
 const withoutTexts = (input: RunInput): RunInput => ({
   ...input,
   files: [],
   skills: [],
-  conversation: [],
+  conversation: keptTurns(input),
   journal: [],
 });
+
+/** The turns that stay with the host: all but the last, of a full prompt. */
+const keptTurns = ({ model, conversation }: RunInput): Turn[] =>
+  model.prompt === "short" ? [] : conversation.slice(0, -1);
 
 export const holdRun = (run: HostedRun, trace: RunTrace | null): HeldRun => ({
   run: { ...run, input: withoutTexts(run.input) },
@@ -84,13 +88,12 @@ export function takeGoAhead({ missing }: HeldRun, { id, name, input }: ToolCall)
   return at < 0 ? undefined : missing.splice(at, 1)[0]?.goAhead;
 }
 
-/** What the worker is told: of a full prompt's turns, the text of the last only. Others are needed as they are. */
+/** What the worker is told: the texts of the turns that do not stay with the host, and the places of those that do. */
 function forWorker({ input, turnTokens }: HostedRun): RunInput {
-  const { conversation, model } = input;
-  const count = conversation.length - 1;
-  if (model.prompt === "short" || count < 1) return input;
+  const count = keptTurns(input).length;
+  if (count === 0) return input;
   const kept = { places: Array.from({ length: count }, (_, at) => at), tokens: turnTokens.slice(0, count) };
-  return { ...input, kept, conversation: conversation.slice(count) };
+  return { ...input, kept, conversation: input.conversation.slice(count) };
 }
 
 /** A prompt's messages, with the turns at these places after the first. */
