@@ -84,7 +84,11 @@ export function createConnections(parts: ConnectionParts): Connections {
     connection.isStale = false;
     connection.listedMs = nowMs();
     const { server } = connection;
-    const listing = await readListing(await client.listTools(signal), {
+    const listed = await client.listTools(signal).catch((error: unknown) => {
+      connection.isStale = true;
+      throw error;
+    });
+    const listing = await readListing(listed, {
       server: server.name,
       redact: (text) => broker.redact(server.instanceId, text),
     });
@@ -125,7 +129,10 @@ export function createConnections(parts: ConnectionParts): Connections {
     const waitMs = Math.max(0, connection.listedMs + LIST_PAUSE_MS - nowMs());
     const timer = setTimeout(() => {
       if (!connection.isStale || connections.get(connection.server.serverId) !== connection) return;
-      refresh(connection, connection.end.signal).catch((error: unknown) => void onFailure(connection.server, error));
+      const { server, end } = connection;
+      refresh(connection, end.signal).catch((error: unknown) => {
+        if (!end.signal.aborted) void onFailure(server, error);
+      });
     }, waitMs);
     timer.unref();
   }

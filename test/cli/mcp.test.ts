@@ -21,7 +21,7 @@ afterAll(async () => {
 const mcp = (...words: string[]) => run(home, ["mcp", ...words]);
 
 test("a server is added, shown with its tools, and removed", async () => {
-  expect((await mcp("list", "home")).errors).toContain("To add one: roost mcp add home NAME URL");
+  expect((await mcp("list", "home")).output).toContain("To add one: roost mcp add home NAME URL");
   const added = await mcp("add", "home", "docs", service.url);
   expect([added.code, added.output]).toEqual([0, "docs is added: ready, with 1 tool for agents.\n"]);
   expect(added.errors).toContain("Agents call them docs__…, and ask a person each time.");

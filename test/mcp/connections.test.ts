@@ -92,6 +92,22 @@ test("what a server says has changed is listed again before the next use", async
   expect(listed.at(-1)?.[1].tools.map(({ name }) => name)).toEqual(["echo", "more"]);
 });
 
+test("what has changed is listed before the next use, also after a list that failed", async () => {
+  await use(serverOf("one"));
+  let failures = 0;
+  service.intercept = async (method, request) => {
+    if (method !== "tools/list" || failures > 0) return undefined;
+    failures++;
+    const { id } = (await request.json()) as { id: number };
+    return Response.json({ jsonrpc: "2.0", id, error: { code: -32_000, message: "not now" } });
+  };
+  await service.offer({ name: "echo" }, { name: "more" });
+  const next = () => use(serverOf("one")).catch(({ message }: Error) => message);
+  let told: unknown = 1;
+  for (; told === 1; told = await next()) await new Promise((resolve) => setImmediate(resolve));
+  expect([told, failures, await next()]).toEqual([expect.stringContaining("not now"), 1, 2]);
+});
+
 test("a use that is cancelled ends nothing for the others", async () => {
   const cancel = new AbortController();
   const cancelled = connections.use(serverOf("one"), cancel.signal, async () => 0).catch(String);
