@@ -41,8 +41,10 @@ export function createMcp(parts: McpParts): Mcp {
   const accountOf = (instanceId: string) => instances.find(instanceId)?.accountId ?? instanceId;
   const credentials = createCredentials({
     ...{ store, clock, egress, sealing },
-    onRevocationFailed: ({ instanceId, serverId }, error) =>
-      log.info({ instanceId, serverId, err: error }, "an authorization of an MCP server could not be revoked"),
+    onRevocationFailed({ instanceId, serverId }, err) {
+      const whose = { instanceId, serverId };
+      log.info({ ...whose, err }, "an authorization of an MCP server could not be revoked");
+    },
   });
   const servers: Servers = createServers({
     ...{ store, clock, audit, redact },

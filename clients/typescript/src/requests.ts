@@ -49,6 +49,7 @@ export const UNKEYED: ReadonlySet<string> = new Set([
   "/v1/auth/send-code",
   "/v1/auth/verify-code",
   "/v1/auth/redeem-link",
+  "/v1/instances/{instanceId}/mcp-servers/{serverId}/authorize",
   "/v1/mcp",
 ]);
 

@@ -15,10 +15,10 @@ import type { PendingRow } from "./schema.ts";
 
 /** How long a browser may take, in milliseconds. */
 const LIFE_MS = 10 * 60 * 1000;
-/** Of all requests together, at the beginning and at the end. */
-const BEGIN_MS = 60_000;
-const COMPLETE_MS = 30_000;
-/** Before `http` and `https`, a browser's address bar takes about as much. */
+/** Of all requests together, at the beginning and at the end: less than clients wait for an answer. */
+const BEGIN_MS = 25_000;
+const COMPLETE_MS = BEGIN_MS;
+/** As long as the guard's own requests may have. */
 const MAX_URL = 8_192;
 
 /** What a browser brings back. */
@@ -167,6 +167,10 @@ export function createAuthorization(parts: AuthorizationParts): Authorization {
 /** What the owner is told of a failure; throws on what is none. */
 function explained(error: unknown): AuthorizationError {
   if (error instanceof AuthorizationError) return error;
+  // Nobody else cancels them.
+  if (error instanceof EgressError && error.fault === "cancelled") {
+    return new AuthorizationError(`its authorization took more than ${BEGIN_MS / 1000} seconds`);
+  }
   if (error instanceof EgressError) return new AuthorizationError(`its authorization failed: ${error.message}`);
   throw error;
 }
