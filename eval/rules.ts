@@ -175,15 +175,8 @@ export function hasLength(text: string, asked: Case, persona: Pick<Persona, "len
   return words <= most && sentencesOf(text).filter((one) => wordsOf(one).length > 2).length <= sentences;
 }
 
-/** "Best regards,", and a name on the next line: so a letter ends. */
-const SIGNED = /\p{L},\s*\n\s*(?:Your \p{L}+ )?\p{Lu}[\p{L}.]*(?: \p{Lu}[\p{L}.]*){0,3}\s*$/u;
-
-/**
- * Whether it ends like a sentence, also with an aside such as "(smiling)" after it, or like a letter, or is too short to
- * be one.
- */
+/** Whether it ends like a sentence, also with an aside such as "(smiling)" after it, or is too short to be one. */
 export const isWhole = (text: string): boolean =>
-  SIGNED.test(text) ||
   /[.!?…~][\s"'”’»)*\]]*(?:\([^()]*\)\s*|\*[^*]*\*\s*)?$|\p{Extended_Pictographic}\s*$/u.test(text) ||
   wordsOf(text).length <= 3;
 

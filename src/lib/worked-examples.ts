@@ -13,15 +13,6 @@ export interface WorkedExamples {
 const NONE: WorkedExamples = { exchanges: [], subjects: [] };
 const KINDS: readonly (WorkedExamples & { asked: RegExp })[] = [
   {
-    asked: /^\W*(?:please )?translate\b/i,
-    exchanges: [
-      ['Translate "goodbye" into Spanish.', '"Adiós".'],
-      ['Translate "yes" into French.', '"Oui".'],
-      ['Translate "yes" into German.', '"Ja".'],
-    ],
-    subjects: [],
-  },
-  {
     asked: /\b(?:in|with) (?:one|a single) word\b/i,
     exchanges: [["In one word: what colour is the sky?", "Blue."]],
     subjects: [],

@@ -108,16 +108,6 @@ test("if few words were asked for, more beginnings are tried, since most are too
   expect(text).toBe("Try novels.");
 });
 
-test("a sentence with too many words ends at its comma, if what comes before it is one", async () => {
-  const shown = async (answer: string) => {
-    const answers = [answer, "Try novels."];
-    return (await shownBy(scripted(answers, { wish: { sentences: 1, words: 5 } }))).text;
-  };
-  expect(await shown("Take short stories, and read them slowly.")).toBe("Take short stories.");
-  expect(await shown("If you can, take some short stories.")).toBe("Try novels.");
-  expect(await shown("Go to a small, quiet town for that.")).toBe("Try novels.");
-});
-
 test("an answer of one sentence is shown word by word, once its beginning is close enough", async () => {
   const answer = "Take a short novel with you and enjoy it slowly as all of the land goes by outside.";
   const { pieces, text } = await shownBy(scripted([answer]));

@@ -188,32 +188,6 @@ test("a beginning fits what was asked, in its language", () => {
   expect(openingsFor("Where do owls sleep?", "en")).toEqual([""]);
 });
 
-test.each([
-  ["Where do you live?", "I live"],
-  ["Where were you born?", "I was born"],
-  ["What do you do all day?", "I spend my days"],
-  ["What do you do in winter?", "In winter, I"],
-  ["What do you think of sharks?", "I think that"],
-  ["What is your job?", "My job is"],
-  ["How was your morning?", "My morning was"],
-  ["Can you tell me about your boat?", "My boat"],
-])("a question about the agent is answered in its own words: %s", (question, beginning) => {
-  expect(openingsFor(question, "en")).toEqual([beginning]);
-});
-
-test("advice takes up the question's verb", () => {
-  expect(openingsFor("What should I wear to a wedding?", "en")[0]).toBe("You could wear");
-  expect(openingsFor("Where should we go on holiday?", "en")[0]).toBe("You could go to");
-  expect(openingsFor("What should I do?", "en")[0]).toBe("You could");
-});
-
-test("a favourite that is never named is no answer", () => {
-  const guard = createGuard(chat("What is your favourite food?"));
-  expect(guard.faultIn("My favourite food is still a mystery to me")).toBe("evasion");
-  expect(guard.faultIn("My favourite food is never the same.")).toBe("evasion");
-  expect(guard.faultIn("My favourite food is fish.")).toBeNull();
-});
-
 test("the agent's name after a comma is held back, since it would call the user by it", () => {
   const guard = createGuard([{ role: "system", content: "Your name is Unit 7." }, ...chat(QUESTION)]);
   expect("I am well, Unit ".slice(0, guard.safeLength("I am well, Unit "))).toBe("I am well");

@@ -57,15 +57,13 @@ export async function openEmbeddedChat(
     const language = languageOfChat(messages);
     const subject = subjectOf(messages);
     const name = nameTold(messages);
-    const wish = lengthWished(messages);
-    // It takes more words than few.
-    const continuation = language === "en" && !Number.isFinite(wish.words) ? continuationFor(question) : null;
+    const continuation = language === "en" ? continuationFor(question) : null;
     let wanted: Promise<Float32Array[]> | undefined;
     return createGuardedGeneration({
       ...options,
       guard: createGuard(messages),
       guide: wantsGuidance(question, language) ? guideOf(options, messages) : async (logits) => logits,
-      wish,
+      wish: lengthWished(messages),
       openings: openingsFor(question, language).map(tokenizer.encode),
       continuation: continuation && ((sentence) => tokenizer.encode(continuation(sentence))),
       name: name === null ? [] : tokenizer.encode(` ${name}`),

@@ -6,7 +6,7 @@ import { isLittleWord } from "../../lib/language.ts";
 import { wordsOf } from "./words.ts";
 
 const TAKES_BACK =
-  /\b(?:not (?:quite |really |entirely )?sure (?:what|which|how|if|why|that|who|of)|not (?:what )?(?:I['’]m )?here to|not (?:what|why) I['’]m here|(?:can['’]t|cannot) (?:help|assist|answer|provide|recommend|say)|(?:do not|don['’]t) (?:know|understand|have (?:the|an?|any|personal))|I['’]m afraid|I(?:['’]d| would) rather not|not the (?:right|best) (?:person|one)|sorry for your loss|(?:is|it['’]s) (?:still |always )?a (?:mystery|secret)\b|have a secret\b|hard to (?:say|choose|pick)\b|but (?:I['’]m|I am) not\b|favou?rite \w+ is (?:always|still|not|never)\b|(?:is|are) (?:always )?the ones?\b|not (?:a|an) (?:doctor|expert|professional|fan of that))\b/i;
+  /\b(?:not (?:quite |really |entirely )?sure (?:what|which|how|if|why|that|who|of)|not (?:what )?(?:I['’]m )?here to|not (?:what|why) I['’]m here|(?:can['’]t|cannot) (?:help|assist|answer|provide|recommend|say)|(?:do not|don['’]t) (?:know|understand|have (?:the|an?|any|personal))|I['’]m afraid|I(?:['’]d| would) rather not|not the (?:right|best) (?:person|one)|sorry for your loss|but (?:I['’]m|I am) not\b|favou?rite \w+ is always\b|(?:is|are) (?:always )?the ones?\b|not (?:a|an) (?:doctor|expert|professional|fan of that))\b/i;
 
 /** Whether the text says that it does not know or cannot help. */
 export const takesBack = (text: string): boolean => TAKES_BACK.test(text);

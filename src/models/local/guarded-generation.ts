@@ -7,7 +7,7 @@ import type { Generation, GenerationOptions, Turn } from "./generation.ts";
 import { type Fault, type Guard, lastWholeSentence } from "./guards.ts";
 import { commonTokens, type Guide } from "./guidance.ts";
 import { introduces } from "./introduction.ts";
-import { isTooLong, type LengthWish, shortened } from "./length-wish.ts";
+import type { LengthWish } from "./length-wish.ts";
 import { chooseToken } from "./sampling.ts";
 import { possibleStart } from "./text-stream.ts";
 import { sentenceEnds, wordsOf } from "./words.ts";
@@ -157,6 +157,9 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
     return places.length === 0 ? null : Math.min(...places);
   }
 
+  /** Whether there are more words than were asked for, and the sentence has not ended. */
+  const isTooLong = () => wish.words < wordsOf(text.slice(0, sentenceEnds(text)[0] ?? text.length)).length;
+
   /** The beginning to check: its first sentence, or the whole text at the end; null while more must come. */
   function wholeBeginning(ended: boolean): string | null {
     const end = sentenceEnds(text).find((at) => at < text.length && wordsOf(text.slice(0, at)).length >= 3);
@@ -191,9 +194,6 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
     if (nearness >= nearEnough + NEARER_EARLY) return true;
     return nearness < FAR_EARLY && LATER_LOOKS.includes(answer.length) && reject(null, nearness);
   }
-
-  const isGood = async (part: string): Promise<boolean> =>
-    (guard.faultIn(part) ?? guard.faultOfBeginning(part)) === null && (await options.nearness(part)) >= nearEnough;
 
   /** True once there is a beginning to continue. */
   async function judgeBeginning(beginning: string, found: Fault | null): Promise<boolean> {
@@ -241,17 +241,16 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
     }
     if (!ended) setAnswer(extended(token));
 
-    const found = guard.faultIn(text) ?? (isTooLong(text, wish) ? "length" : null);
+    const found = guard.faultIn(text) ?? (isTooLong() ? "length" : null);
     const fault = found === forgiven ? null : found;
     if (!begun) {
-      const part = fault === "length" ? shortened(text, wish) : null;
-      if (part !== null && (await isGood(part))) return { text: part, reason: "stop" };
       const beginning = fault === null ? wholeBeginning(ended) : text;
       const before = answer;
       const isAccepted = beginning === null ? await lookEarly() : await judgeBeginning(beginning, fault);
       if (!isAccepted) return { text: "" };
       begun = true;
-      if (answer !== before) return { text: "" }; // an earlier draft was chosen, and continues from where it was checked
+      // An earlier draft was chosen: it continues from where it was checked.
+      if (answer !== before) return { text: "" };
     } else if (fault !== null) {
       if (repairs < REPAIRS) {
         repairs++;
@@ -263,13 +262,14 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
           return { text: "" };
         }
       }
-      return { text: shown > 0 && /^(?:,| but\b)/i.test(text.slice(shown)) ? "." : "", reason: "stop" };
+      return { text: shown > 0 && TURN.exec(text.slice(shown))?.index === 0 ? "." : "", reason: "stop" };
     }
 
     const later = Number.isFinite(wish.sentences) ? await judgeLater(ended) : null;
     if (later?.stop === true) return { text: show(later.until), reason: "stop" };
     const end = endOfAnswer();
-    if (end !== null || ended) return { text: show(end ?? text.length), reason: "stop" };
+    if (end !== null) return { text: show(end), reason: "stop" };
+    if (ended) return { text: show(text.length), reason: "stop" };
     if (answer.length >= maxTokens) {
       const whole = lastWholeSentence(text);
       return { text: show(whole > 0 ? whole : text.length), reason: "length" };

@@ -4,7 +4,6 @@
  */
 import { isGreeting } from "./openings.ts";
 import type { ChatMessage } from "./protocol.ts";
-import { sentenceEnds, wordsOf } from "./words.ts";
 
 export interface LengthWish {
   /** Sentences after which the answer ends. */
@@ -77,24 +76,6 @@ export function lengthWished(messages: readonly ChatMessage[]): LengthWish {
 function sentencesFor(question: string): number {
   if (isGreeting(question)) return GREETING_SENTENCES;
   return TELLING.test(question) ? TOLD_SENTENCES : USUAL_SENTENCES;
-}
-
-/** Whether there are more words than were asked for, and the sentence has not ended. */
-export const isTooLong = (text: string, { words }: LengthWish): boolean =>
-  words < wordsOf(text.slice(0, sentenceEnds(text)[0] ?? text.length)).length;
-
-/** "Go to bed early, and try to": what comes before the comma is a sentence, unless it begins with "If" or the like. */
-const FIRST_PART =
-  /^(?!\W*(?:after|although|as|at|because|before|first|for|if|in|on|since|to|well|when|while|with|yes|no)\b)[^,;:.!?\n]+(?=[,;]| but | because )/i;
-/** "In a small, quiet town" */
-const HALF_NAMED = /\ban? \p{L}+$/iu;
-const LEAST_WORDS = 3;
-
-/** The first part of a sentence that has too many words, as one of its own; null if it has none that is short enough. */
-export function shortened(text: string, { words }: LengthWish): string | null {
-  const part = FIRST_PART.exec(text)?.[0] ?? "";
-  const count = wordsOf(part).length;
-  return count >= LEAST_WORDS && count <= words && !HALF_NAMED.test(part) ? `${part}.` : null;
 }
 
 function wishIn(text: string): LengthWish | null {

@@ -3,7 +3,6 @@
  * with "I recommend" gives advice.
  */
 import type { Language } from "../../lib/language.ts";
-import { adviceTo, replyAboutItself } from "./replies.ts";
 import { wordsOf } from "./words.ts";
 
 const WELCOME: Readonly<Record<Language, readonly string[]>> = {
@@ -67,6 +66,9 @@ export function continuationFor(question: string): ((sentence: string) => string
   const toDo = ASKS_WHAT_TO_DO.test(question);
   return (sentence) => (toDo && !NAMES_THINGS.test(sentence) ? ", for example by" : ", such as");
 }
+
+/** "My favourite season is" */
+const FAVOURITE = /\byour (favou?rite \p{L}+)\W*$/iu;
 
 const KINDS: readonly Kind[] = [
   {
@@ -137,11 +139,10 @@ export function openingsFor(question: string, language: Language): readonly stri
     const greetings = greetingsFor(question, language);
     return PARTING.test(question) ? [...greetings, OWN] : [OWN, ...greetings];
   }
-  const reply = language === "en" && !/\b(?:one|single) word\b/i.test(question) ? replyAboutItself(question) : null;
-  if (reply !== null) return [reply];
+  const favourite = language === "en" ? FAVOURITE.exec(question)?.[1] : undefined;
+  if (favourite !== undefined && !/\b(?:one|single) word\b/i.test(question)) return [`My ${favourite} is`, OWN];
   const kind = KINDS.find(({ asked, openings }) => asked.test(question) && openings[language].length > 0);
-  const advice = language === "en" && asksForAdvice(question) && !asksForWorks(question) ? adviceTo(question) : null;
-  const openings = [...(advice === null ? [] : [advice]), ...(kind?.openings[language] ?? [])];
+  const openings = kind?.openings[language] ?? [];
   return kind?.ownLast && openings.length > 0 ? [...openings, OWN] : [OWN, ...openings];
 }
 
