@@ -41,6 +41,8 @@ function start(
     idleMs: 60_000,
     bounds: BOUNDS,
     onRoom() {},
+    // On a busy machine a worker may answer late.
+    stuckTicks: Number.POSITIVE_INFINITY,
     ...parts,
   });
   const started: ReturnType<typeof start> = {
