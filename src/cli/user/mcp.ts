@@ -123,13 +123,14 @@ function tell(instance: string, server: ServerRecord, options: Options, done: st
 
 /** What to do next about it. */
 function hint(instance: string, server: ServerRecord): void {
-  const at = `${shellWord(instance)} ${shellWord(server.name)}`;
+  const [home, name] = [shellWord(instance), shellWord(server.name)];
   const secret = /\bno secret ([A-Za-z_]\w*)/.exec(server.statusReason ?? "")?.[1];
   if (server.status === "needs_authorization" && secret !== undefined) {
-    note(`To store it: roost secret set ${shellWord(instance)} ${secret}; then roost mcp refresh ${at}`);
-  } else if (server.status === "needs_authorization") note(`To authorize it in a browser: roost mcp authorize ${at}`);
-  else if (server.status === "unreachable") note(`To try again: roost mcp refresh ${at}`);
-  else if (waitingOf(server).length > 0) note(`To accept what has changed: roost mcp approve ${at}`);
+    note(`To store it: roost secret set ${home} ${secret}; then roost mcp refresh ${home} ${name}`);
+  } else if (server.status === "needs_authorization")
+    note(`To authorize it in a browser: roost mcp authorize ${home} ${name}`);
+  else if (server.status === "unreachable") note(`To try again: roost mcp refresh ${home} ${name}`);
+  else if (waitingOf(server).length > 0) note(`To accept what has changed: roost mcp approve ${home} ${name}`);
 }
 
 const statusOf = ({ status }: ServerRecord): string => status.replaceAll("_", " ");
