@@ -69,17 +69,6 @@ describe("dist/roost, copied alone into an empty folder", () => {
     expect(await readdir(folder)).toEqual(["roost"]);
   });
 
-  test.if(process.platform === "linux")(
-    "serves without the JIT's last tier, as the process that was started",
-    async () => {
-      await using server = await startBinary({ binary });
-      const environment = await Bun.file(`/proc/${server.process.pid}/environ`).text();
-      expect(environment.split("\0")).toContain("BUN_JSC_useFTLJIT=0");
-      const words = (await Bun.file(`/proc/${server.process.pid}/cmdline`).text()).split("\0");
-      expect(words.slice(0, 4)).toEqual([binary, "serve", "--data", server.dataDir]);
-    },
-  );
-
   test("contains the skills, their scripts included, as they are in the source", async () => {
     await using server = await startBinary({ binary, cwd: folder });
     const { data } = (await (await fetch(`${server.url}/v1/skills?limit=100`)).json()) as {
