@@ -59,6 +59,8 @@ interface Connection {
   opened: Promise<Opened>;
   users: number;
   lastUsedMs: number;
+  /** Ends it once nobody has used it for a while. */
+  idle: Timer | undefined;
   /** Whether the server has said that its tools have changed, since they were listed. */
   isStale: boolean;
   listedMs: number;
@@ -156,6 +158,7 @@ export function createConnections(parts: ConnectionParts): Connections {
     const { server, accountId, opened } = connection;
     if (connections.get(server.serverId) === connection) connections.delete(server.serverId);
     else if (!retired.delete(connection)) return;
+    clearTimeout(connection.idle);
     slots.release(accountId);
     connection.end.abort(new ServerError("unknown", "its client was closed"));
     opened.then(({ client }) => client.close()).catch(() => {});
@@ -184,7 +187,7 @@ export function createConnections(parts: ConnectionParts): Connections {
     const accountId = accountOf(server.instanceId);
     takePlace(accountId);
     const connection: Connection = {
-      ...{ server, accountId, users: 0, lastUsedMs: nowMs(), isStale: false, listedMs: 0 },
+      ...{ server, accountId, users: 0, lastUsedMs: nowMs(), idle: undefined, isStale: false, listedMs: 0 },
       opened: Promise.reject(new Error("not yet")),
       end: new AbortController(),
     };
@@ -196,16 +199,14 @@ export function createConnections(parts: ConnectionParts): Connections {
   }
 
   function leave(connection: Connection): void {
-    connection.users--;
     connection.lastUsedMs = nowMs();
-    if (retired.has(connection) && connection.users === 0) {
+    if (--connection.users > 0) return;
+    if (retired.has(connection)) {
       end(connection);
       return;
     }
-    const timer = setTimeout(() => {
-      if (connection.users === 0 && nowMs() - connection.lastUsedMs >= idleMs) end(connection);
-    }, idleMs + 1);
-    timer.unref();
+    connection.idle = setTimeout(() => end(connection), idleMs);
+    connection.idle.unref();
   }
 
   return {
@@ -215,6 +216,7 @@ export function createConnections(parts: ConnectionParts): Connections {
       try {
         const connection = connectionOf(server);
         connection.users++;
+        clearTimeout(connection.idle);
         try {
           const opened = await untilAborted(connection.opened, signal);
           const { client, seen } = connection.isStale ? await refresh(connection, signal) : opened;

@@ -37,6 +37,10 @@ export async function readListing(listed: readonly ListedTool[], parts: ListingP
   let room = MAX_BYTES;
   let beyond = 0;
   for (const one of listed) {
+    if (tools.length === MAX_TOOLS) {
+      beyond++;
+      continue;
+    }
     const read = await readTool(one, parts);
     if (typeof read === "string") {
       notes.push(`${shownName(one.name)} was left out: ${read}`);
@@ -48,7 +52,7 @@ export async function readListing(listed: readonly ListedTool[], parts: ListingP
       continue;
     }
     const bytes = Buffer.byteLength(JSON.stringify(read));
-    if (tools.length === MAX_TOOLS || bytes > room) {
+    if (bytes > room) {
       beyond++;
       continue;
     }
