@@ -6,6 +6,9 @@ const PIECE_BYTES = 64 * 1024;
 /** Each piece is a trip to another thread: of 64 KiB, a megabyte takes three times as long. */
 const DECODED_PIECE_BYTES = 256 * 1024;
 const MAX_CHUNK_LINE = 256;
+/** Beyond so many chunks they have to carry so much each: a megabyte in single bytes would hold everybody up for a second. */
+const FREE_CHUNKS = 2_000;
+const CHUNK_BYTES = 64;
 
 const DECODERS = {
   gzip: "createGunzip",
@@ -110,11 +113,16 @@ async function* readWire(reader: SocketReader, method: string, head: AnswerHead)
 }
 
 async function* readChunks(reader: SocketReader): AsyncGenerator<Buffer> {
-  for (;;) {
+  let received = 0;
+  for (let chunks = 0; ; chunks++) {
+    if (chunks > FREE_CHUNKS + received / CHUNK_BYTES) {
+      throw new EgressError("protocol", "the answer comes in too many small chunks");
+    }
     const [, size] = /^([0-9a-f]{1,8})[ \t]*(?:;.*)?$/i.exec(await reader.line(MAX_CHUNK_LINE)) ?? [];
     if (size === undefined) throw new EgressError("protocol", "the answer has a broken chunk");
     // Trailers are not read: the connection is closed after every exchange.
     if (Number.parseInt(size, 16) === 0) return;
+    received += Number.parseInt(size, 16);
     yield* readExactly(reader, Number.parseInt(size, 16));
     if ((await reader.line(MAX_CHUNK_LINE)) !== "") throw new EgressError("protocol", "the answer has a broken chunk");
   }

@@ -132,12 +132,17 @@ describe("a server's answer", () => {
     ["/two-framings", "protocol"],
     ["/two-lengths", "protocol"],
     ["/bad-chunk", "protocol"],
+    ["/small-chunks", "protocol"],
     ["/folded-header", "protocol"],
     ["/switching", "protocol"],
     ["/not-http", "protocol"],
   ] as const)("%s fails as %s, and the connection is closed", async (path, fault) => {
     expect(await faultOf(get(path))).toBe(fault);
     await web.closed(web.connections);
+  });
+
+  test("many chunks are read if they carry something", async () => {
+    expect((await get("/fair-chunks")).body).toHaveLength(192_000);
   });
 
   test.each(["/hang", "/slow-head", "/slow-body"])("%s ends at the deadline", async (path) => {

@@ -48,6 +48,9 @@ const ANSWERS: Record<string, () => string | Buffer> = {
   "/short": () => "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc",
   "/two-framings": () => "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
   "/two-lengths": () => "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
+  "/small-chunks": () => `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${"1\r\nx\r\n".repeat(3_000)}0\r\n\r\n`,
+  "/fair-chunks": () =>
+    `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${`40\r\n${"x".repeat(64)}\r\n`.repeat(3_000)}0\r\n\r\n`,
   "/bad-chunk": () => "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
   "/folded-header": () => "HTTP/1.1 200 OK\r\nX: a\r\n b\r\n\r\n",
   "/switching": () => "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n",
