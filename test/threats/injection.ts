@@ -31,21 +31,27 @@ export const threadsOf = (pid: number): number[] => readdirSync(`/proc/${pid}/ta
 
 /** Takes over a thread, once it waits in a system call. Throws if this process may not. */
 export async function takeOver(thread: number): Promise<Taken> {
-  // One that waits for a page of its memory shows -1.
-  while (/^(running|-1)/.test(readFileSync(`/proc/${thread}/syscall`, "latin1"))) await new Promise(setImmediate);
   const call = openSystemCalls();
   const trace = (request: number, data = 0) => must(`ptrace ${request}`, call(CALL.ptrace, request, thread, 0, data));
   const wait = () => must("wait4", call(CALL.wait4, thread, 0, WAIT_ALL, 0));
-  trace(PTRACE.attach);
-  wait();
   const saved = new BigUint64Array(REGISTERS);
-  trace(PTRACE.getRegisters, ptr(saved));
   const memory = openSync(`/proc/${thread}/mem`, "r+");
-  // It waits in the kernel: before the next instruction is the one that called.
-  const instruction = (saved[AT.rip] ?? 0n) - 2n;
   const found = Buffer.alloc(2);
-  readSync(memory, found, 0, 2, Number(instruction));
-  if (found.readUInt16LE(0) !== SYSCALL) throw new Error("the thread does not wait in a system call");
+  let instruction = 0n;
+  for (;;) {
+    // One that waits for a page of its memory shows -1.
+    while (/^(running|-1)/.test(readFileSync(`/proc/${thread}/syscall`, "latin1"))) await new Promise(setImmediate);
+    trace(PTRACE.attach);
+    wait();
+    trace(PTRACE.getRegisters, ptr(saved));
+    // If it waits in the kernel, before the next instruction is the one that called.
+    instruction = (saved[AT.rip] ?? 0n) - 2n;
+    readSync(memory, found, 0, 2, Number(instruction));
+    if (found.readUInt16LE(0) === SYSCALL) break;
+    // It went on before it was stopped.
+    trace(PTRACE.detach);
+    await new Promise(setImmediate);
+  }
 
   /** Writes into the scratch space; returns the address. */
   function put(bytes: Uint8Array, place: number): bigint {

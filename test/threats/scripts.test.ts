@@ -238,7 +238,11 @@ describe.skipIf(!canInject)(
   "a script that has broken out of its interpreter (skipped where no system call can be injected)",
   () => {
     test("as a control: without the locks the same calls open files, make sockets and processes", async () => {
-      const free = Bun.spawn(["cat"], { stdin: "pipe", stdout: "ignore", env: {} });
+      const free = Bun.spawn(["cat"], { stdin: "pipe", stdout: "pipe", env: {} });
+      // Once it answers, it is itself: before, it is still being loaded.
+      free.stdin.write("here");
+      await free.stdin.flush();
+      await free.stdout.getReader().read();
       const taken = await takeOver(free.pid);
       const { dataDir, server, inside } = world;
       const calls = callsOf(dataDir, server.process.pid, inside.port);
