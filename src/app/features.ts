@@ -47,7 +47,7 @@ import { openMasterKey } from "../secrets/master-key.ts";
 import { createSecrets } from "../secrets/secrets.ts";
 import { loadCatalog } from "../skills/catalog.ts";
 import { createSkills } from "../skills/skills.ts";
-import { createCheckpoints, RETENTION } from "../storage/audit-checkpoints.ts";
+import { AUDIT_RETENTION, createAuditCheckpoints } from "../storage/audit-checkpoints.ts";
 import { createRemovals } from "../storage/removals.ts";
 import { isOfServer } from "../tools/toolbox.ts";
 import { createCallModel } from "../usage/call-model.ts";
@@ -99,9 +99,9 @@ export async function createFeatures(
   const limits = createAccountLimits(store, limitDefaults(config));
   const quotas = createQuotas(store, limits);
   const removals = createRemovals(store, log);
-  const checkpoints = createCheckpoints({
+  const checkpoints = createAuditCheckpoints({
     ...{ store, clock, log, dataDir, key: hostKeys.auditKey },
-    retention: { ...RETENTION, maxAgeMs: config.keepAudit ?? Number.POSITIVE_INFINITY },
+    retention: { ...AUDIT_RETENTION, maxAgeMs: config.keepAudit ?? Number.POSITIVE_INFINITY },
   });
   const keys = createKeys(store, clock, audit, config.keepKeys);
   const revokedTokens = createRevokedTokens(store, clock);

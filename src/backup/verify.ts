@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readAuditKey } from "../accounts/host-keys.ts";
 import { findImbalance } from "../ledger/imbalance.ts";
-import { readHead } from "../storage/audit-checkpoints.ts";
+import { readAuditHead } from "../storage/audit-checkpoints.ts";
 import { auditQueries } from "../storage/audit-queries.ts";
 import { findBreak, verifyAudit } from "../storage/audit-verify.ts";
 import { openStore, type Store } from "../storage/store.ts";
@@ -49,4 +49,4 @@ function breakOf(store: Store): string | null {
 }
 
 const signedBreakOf = (store: Store, folder: string, key: KeyObject): string | null =>
-  verifyAudit({ store, nowMs: Date.now(), publicKey: () => key, head: readHead(folder) }).finding;
+  verifyAudit({ store, nowMs: Date.now(), publicKey: () => key, head: readAuditHead(folder) }).finding;

@@ -14,18 +14,18 @@ import type { Store } from "./store.ts";
 const CHECKPOINT_ROWS = 1_000;
 
 /** The oldest rows are removed beyond either bound. */
-export interface Retention {
+export interface AuditRetention {
   maxAgeMs: number;
   maxRows: number;
 }
-export const RETENTION: Retention = { maxAgeMs: 400 * DAY_MS, maxRows: 1_000_000 };
+export const AUDIT_RETENTION: AuditRetention = { maxAgeMs: 400 * DAY_MS, maxRows: 1_000_000 };
 
 /** Whether the rows up to this checkpoint may be removed, once `rows` in all are signed. */
 export const isExpired = (
   checkpoint: Checkpoint,
   rows: number,
   nowMs: number,
-  { maxAgeMs, maxRows }: Retention,
+  { maxAgeMs, maxRows }: AuditRetention,
 ): boolean => checkpoint.createdAt <= nowMs - maxAgeMs || rows - checkpoint.rows >= maxRows;
 
 const textOf = ({ auditId, hash, rows, createdAt }: Omit<Checkpoint, "signature">): Buffer =>
@@ -47,7 +47,7 @@ const headPath = (dataDir: string) => join(dataDir, "audit-head.json");
  * The newest checkpoint according to the file beside the database; null if none was signed. Without this file, somebody
  * with write access to the database alone could drop the newest checkpoints unnoticed. Throws when it cannot be read.
  */
-export function readHead(dataDir: string): Pick<Checkpoint, "auditId" | "hash"> | null {
+export function readAuditHead(dataDir: string): Pick<Checkpoint, "auditId" | "hash"> | null {
   const path = headPath(dataDir);
   if (!existsSync(path)) return null;
   const { auditId, hash } = Object(readPrivateJson(path)) as { auditId?: unknown; hash?: unknown };
@@ -59,17 +59,17 @@ function writeHead(dataDir: string, { auditId, hash, createdAt }: Checkpoint): v
   writePrivateFile(headPath(dataDir), JSON.stringify({ auditId, hash: hash.toString("hex"), createdAt }));
 }
 
-export interface CheckpointParts {
+export interface AuditCheckpointParts {
   store: Store;
   clock: Clock;
   log: Log;
   dataDir: string;
   /** Ed25519, private half. */
   key: KeyObject;
-  retention?: Retention;
+  retention?: AuditRetention;
 }
 
-export interface Checkpoints {
+export interface AuditCheckpoints {
   /**
    * Signs the checkpoints that are due, in slices. Throws, signing nothing, if the chain does not continue the last
    * one.
@@ -80,8 +80,8 @@ export interface Checkpoints {
 }
 
 /** Only the server uses this: it alone holds the key. */
-export function createCheckpoints(parts: CheckpointParts): Checkpoints {
-  const { store, clock, log, dataDir, key, retention = RETENTION } = parts;
+export function createAuditCheckpoints(parts: AuditCheckpointParts): AuditCheckpoints {
+  const { store, clock, log, dataDir, key, retention = AUDIT_RETENTION } = parts;
   const queries = auditQueries(store.db);
   const publicKey = createPublicKey(key);
 
@@ -103,7 +103,7 @@ export function createCheckpoints(parts: CheckpointParts): Checkpoints {
   /** Signs and writes the next checkpoint; null if none is due. */
   function signNext(): Checkpoint | null {
     const last = queries.newestCheckpoint();
-    const head = readHead(dataDir);
+    const head = readAuditHead(dataDir);
     if (head !== null && (last === undefined || last.auditId < head.auditId)) {
       throw broken(`the checkpoint at row ${head.auditId} is missing from the database`);
     }

@@ -1,5 +1,5 @@
 import type { KeyObject } from "node:crypto";
-import { isExpired, isSigned, isSignedCut, RETENTION } from "./audit-checkpoints.ts";
+import { AUDIT_RETENTION, isExpired, isSigned, isSignedCut } from "./audit-checkpoints.ts";
 import { type AuditQueries, auditQueries, follows, GENESIS } from "./audit-queries.ts";
 import type { AuditRow, Checkpoint } from "./schema.ts";
 import type { Store } from "./store.ts";
@@ -131,7 +131,7 @@ function findBadRow(queries: AuditQueries, seen: Examined, { nowMs, publicKey }:
   const key = publicKey();
   // Rows that an earlier version removed have no cut.
   const isOurs = cut ? key !== null && isSignedCut(cut, key) && cut.auditId === base.auditId : false;
-  if (isOurs || (!cut && isExpired(base, newest.rows, nowMs, RETENTION))) return null;
+  if (isOurs || (!cut && isExpired(base, newest.rows, nowMs, AUDIT_RETENTION))) return null;
   return { at: base.auditId, what: `the rows up to ${base.auditId} were removed before they expired` };
 }
 

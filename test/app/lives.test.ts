@@ -16,7 +16,7 @@ import { createEventLog } from "../../src/messages/events/event-log.ts";
 import { createClaims } from "../../src/payments/claims.ts";
 import { createAuthorizations } from "../../src/payments/facilitator/authorizations.ts";
 import { invoiceQueries } from "../../src/payments/invoice-queries.ts";
-import { createCheckpoints } from "../../src/storage/audit-checkpoints.ts";
+import { createAuditCheckpoints } from "../../src/storage/audit-checkpoints.ts";
 import type { Life } from "../../src/storage/retention.ts";
 import { plansOf } from "../support/query-plans.ts";
 
@@ -52,7 +52,7 @@ function lives(environment: Record<string, string> = {}): Life[] {
     mcp: {
       authorization: { prune: (most) => authorizationQueries(store.db).removeExpired(clock.now(), most) === most },
     },
-    checkpoints: createCheckpoints({ store, clock, log, dataDir, key: generateKeyPairSync("ed25519").privateKey }),
+    checkpoints: createAuditCheckpoints({ store, clock, log, dataDir, key: generateKeyPairSync("ed25519").privateKey }),
   });
 }
 

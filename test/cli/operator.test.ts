@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { openHostKeys } from "../../src/accounts/host-keys.ts";
 import { openFoundation } from "../../src/app/foundation.ts";
 import { createLog } from "../../src/lib/log.ts";
-import { createCheckpoints } from "../../src/storage/audit-checkpoints.ts";
+import { createAuditCheckpoints } from "../../src/storage/audit-checkpoints.ts";
 import { type Home, makeHome, operate, run } from "./command-line.ts";
 
 let home: Home;
@@ -213,7 +213,7 @@ test("the audit log is verified, and a changed row is reported", async () => {
     await operate(other, ["invite", "create"]);
     const { store, clock } = openFoundation(other);
     const log = await createLog("silent", "json");
-    await createCheckpoints({ store, clock, log, ...other, key: openHostKeys(other.dataDir).auditKey }).sign();
+    await createAuditCheckpoints({ store, clock, log, ...other, key: openHostKeys(other.dataDir).auditKey }).sign();
     expect((await operate(other, ["audit", "--verify", "--json"])).json()).toEqual({
       ok: true,
       brokenAt: null,

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLog } from "../../src/lib/log.ts";
 import { type Audit, createAudit } from "../../src/storage/audit.ts";
-import { type Checkpoints, createCheckpoints, readHead } from "../../src/storage/audit-checkpoints.ts";
+import { type AuditCheckpoints, createAuditCheckpoints, readAuditHead } from "../../src/storage/audit-checkpoints.ts";
 import { type AuditVerdict, verifyAudit } from "../../src/storage/audit-verify.ts";
 import { openStore, type Store } from "../../src/storage/store.ts";
 import { DAY, type HandClock, HOUR, handClock } from "../lib/hand-clock.ts";
@@ -17,7 +17,7 @@ let dataDir: string;
 let clock: HandClock;
 let store: Store;
 let audit: Audit;
-let checkpoints: Checkpoints;
+let checkpoints: AuditCheckpoints;
 
 beforeEach(() => {
   dataDir = mkdtempSync(join(tmpdir(), "roost-checkpoints-"));
@@ -32,14 +32,14 @@ afterEach(() => {
 });
 
 const signing = (by: KeyObject, folder = dataDir) =>
-  createCheckpoints({ store, clock, log, dataDir: folder, key: by, retention });
+  createAuditCheckpoints({ store, clock, log, dataDir: folder, key: by, retention });
 const append = (times: number) =>
   store.transaction(() => {
     for (let at = 0; at < times; at++) audit.append({ actor: "operator", action: "test", subject: `s${at}` });
   });
 const verify = (): AuditVerdict => {
   const publicKey = () => createPublicKey(key);
-  return verifyAudit({ store, nowMs: clock.now(), publicKey, head: readHead(dataDir) });
+  return verifyAudit({ store, nowMs: clock.now(), publicKey, head: readAuditHead(dataDir) });
 };
 const pruneSlice = () => store.transaction(() => checkpoints.prune(0, null, 1));
 const prune = () => {
@@ -72,7 +72,7 @@ describe("a checkpoint is signed", () => {
     await checkpoints.sign();
     expect(signedRows()).toEqual([3, 5]);
     expect(verify()).toMatchObject({ rows: 5, checkpoints: 2, finding: null });
-    expect(readHead(dataDir)?.auditId).toBe(5);
+    expect(readAuditHead(dataDir)?.auditId).toBe(5);
   });
 
   test("after every thousand rows, in slices of a thousand, however many came at once", async () => {
@@ -214,7 +214,7 @@ describe("expired rows", () => {
       clock.advance(DAY);
     }
     const short = { maxAgeMs: 3 * DAY, maxRows: 5_000 };
-    const shorter = createCheckpoints({ store, clock, log, dataDir, key, retention: short });
+    const shorter = createAuditCheckpoints({ store, clock, log, dataDir, key, retention: short });
     while (store.transaction(() => shorter.prune(0, null, 1)).next !== null);
     expect(heldRows()).toEqual([7, 12]);
     expect(verify()).toMatchObject({ rows: 6, checkpoints: 3, finding: null });

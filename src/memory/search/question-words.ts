@@ -42,7 +42,7 @@ const [english = new Set(), ...others] = words;
 export const isQuestionWord = (word: string): boolean => words.some((list) => list.has(word));
 
 /** Whether such words show that a text is English; `all` in lower case. */
-export function isEnglish(all: readonly string[]): boolean {
+export function hasEnglishWords(all: readonly string[]): boolean {
   const count = (list: ReadonlySet<string>) => all.filter((word) => list.has(word)).length;
   return others.every((list) => count(english) > count(list));
 }

@@ -1,5 +1,5 @@
 /** How texts and queries become words of the two full-text indexes. */
-import { isEnglish as hasEnglishWords, isQuestionWord, QUESTION_WORDS_IN_RUNS } from "./question-words.ts";
+import { hasEnglishWords, isQuestionWord, QUESTION_WORDS_IN_RUNS } from "./question-words.ts";
 
 /** Scripts without spaces between words, or with endings on every word. */
 const RUNS = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\u30fc]+/gu;
