@@ -44,6 +44,8 @@ export const BUNDLE_BOUNDS = {
   /** All of it, decompressed: what may be in it, and its headers. */
   bytes: MAX_WORKSPACE_BYTES + MAX_SKILL_TEXT_BYTES + 64 * MIB + 32 * MIB,
   entries: 20_000,
+  /** For each of them its own, a folder's, and what describes either. */
+  headers: 80_000,
 } as const;
 
 /** What is listed as left out; the rest is only counted. */

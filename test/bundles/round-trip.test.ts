@@ -1,5 +1,5 @@
-import { afterAll, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { afterAll, expect, spyOn, test } from "bun:test";
+import fs, { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startMockModelServer } from "../support/mock-model-server.ts";
@@ -225,4 +225,22 @@ test("conversations in which it worked for another agent come along as such, and
   ]);
   const tainted = "SELECT tainted FROM messages WHERE conversation_id = ? AND role = 'user'";
   expect(there.foundation.store.sqlite.query(tainted).all(conversationId)).toEqual([{ tainted: 1 }]);
+});
+
+test("an agent that has arrived stays, also where the disk fails just behind its commit", async () => {
+  const world = await newWorld(there);
+  const { open } = fs.promises;
+  const spy = spyOn(fs.promises, "open").mockImplementation(async (...args) => {
+    if (String(args[0]).endsWith(`${world.instanceId}/agents`)) throw new Error("the disk is gone");
+    return await open(...args);
+  });
+  const bundle = bundleOf(manifest({ agent: { name: "Ada", slug: "ada" } }), ["workspace/a.md", "a"]);
+  try {
+    expect((await world.import(bundle)).status).toBe(500);
+  } finally {
+    spy.mockRestore();
+  }
+  await there.app.settled();
+  const { data } = (await world.person.ask("GET", `${world.instance}/agents`)).body;
+  expect(data.map(({ slug, files }: { slug: string; files: string[] }) => [slug, files])).toEqual([["ada", ["a.md"]]]);
 });
