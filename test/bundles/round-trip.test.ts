@@ -244,3 +244,22 @@ test("an agent that has arrived stays, also where the disk fails just behind its
   const { data } = (await world.person.ask("GET", `${world.instance}/agents`)).body;
   expect(data.map(({ slug, files }: { slug: string; files: string[] }) => [slug, files])).toEqual([["ada", ["a.md"]]]);
 });
+
+test("names and titles of as many characters as they may have come back, also where each is two units of UTF-16", async () => {
+  const owls = (count: number) => "🦉".repeat(count);
+  const a = await newWorld(here);
+  const { path } = await a.create({ name: owls(100), slug: "owls" });
+  const { conversationId } = (await a.person.ask("POST", `${path}/conversations`, { title: owls(200) })).body;
+  const sender = { type: owls(200), id: owls(200), name: owls(200) };
+  await a.person.ask("POST", `${path}/messages`, { message: "Hello", conversationId, sender });
+
+  const b = await newWorld(there);
+  const { status, body } = await b.import(await a.export(path, "?history=true"));
+  expect([status, body.name]).toEqual([201, owls(100)]);
+  const arrived = `${b.instance}/agents/${body.agentId}`;
+  const { data } = (await b.person.ask("GET", `${arrived}/conversations`)).body;
+  const conversation = data.find(({ isDefault }: { isDefault: boolean }) => !isDefault);
+  expect(conversation.title).toBe(owls(200));
+  const messages = `${arrived}/messages?conversationId=${conversation.conversationId}`;
+  expect((await b.person.ask("GET", messages)).body.data[0].sender).toEqual(sender);
+});
