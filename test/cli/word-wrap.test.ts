@@ -9,6 +9,7 @@ test("lines wrap at words, and a space at the end of a line is dropped", () => {
     "the lazy dog",
   ]);
   expect(wrapText("one\n\n  two three", 10)).toEqual(["one", "", "  two", "three"]);
+  expect(wrapText("see 0123456789abc def, ghi", 10)).toEqual(["see", "0123456789abc", "def, ghi"]);
 });
 
 test("width is visible width: wide characters count twice, marks and joiners nothing", () => {
@@ -47,7 +48,7 @@ function createScreen(columns: number, prefix: string) {
       },
     },
     () => columns,
-    prefix.length,
+    { column: prefix.length },
   );
   return { write, lines };
 }
