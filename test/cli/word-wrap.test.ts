@@ -9,7 +9,6 @@ test("lines wrap at words, and a space at the end of a line is dropped", () => {
     "the lazy dog",
   ]);
   expect(wrapText("one\n\n  two three", 10)).toEqual(["one", "", "  two", "three"]);
-  expect(wrapText("see 0123456789abc def, ghi", 10)).toEqual(["see", "0123456789abc", "def, ghi"]);
 });
 
 test("width is visible width: wide characters count twice, marks and joiners nothing", () => {
@@ -26,8 +25,8 @@ test("no line starts with closing punctuation", () => {
 
 test("a word longer than a line stays in one piece, on a line of its own", () => {
   const address = `https://example.org/${"a".repeat(65)}`;
-  expect(wrapText(`see ${address} there`, 20)).toEqual(["see", `${address} there`]);
-  expect(wrapText(`see ${address} for all the rest`, 20)).toEqual(["see", `${address} for all the`, "rest"]);
+  expect(wrapText(`see ${address} there`, 20)).toEqual(["see", address, "there"]);
+  expect(wrapText(`see ${address} for all the rest`, 20)).toEqual(["see", address, "for all the rest"]);
 });
 
 /** What a terminal of this width shows after the writes and removals. */
