@@ -1,5 +1,6 @@
 import type { Instances } from "../instances/instances.ts";
 import { AppError, notFound } from "../lib/app-error.ts";
+import { createFairCache } from "../lib/fair-cache.ts";
 import type { Host } from "../runtime/host.ts";
 import type { Store } from "../storage/store.ts";
 import type { Whose, WorkspacePort } from "../tools/ports.ts";
@@ -26,8 +27,9 @@ const NEW: Preconditions = { ifMatch: null, ifNoneMatch: "*" };
 const ANY: Preconditions = { ifMatch: null, ifNoneMatch: null };
 /** How often an edit is made anew because the file was changed meanwhile. */
 const MAX_EDITS = 5;
-/** Files that runs have read, whose versions are remembered. One that is forgotten has to be read again. */
-const MAX_SEEN = 10_000;
+/** Files that runs have read, whose versions are remembered; one that is forgotten has to be read again. */
+const MAX_SEEN = 20_000;
+const MAX_SEEN_OF_ONE = 2_000;
 
 /**
  * The workspace as an agent's tools use it. Its changes go the way of a person's: with the same checks and quotas, whole
@@ -35,7 +37,12 @@ const MAX_SEEN = 10_000;
  */
 export function createAgentFiles(parts: AgentFilesParts): WorkspacePort {
   const { store, instances, agents, workspaces, spend, noteWrite } = parts;
-  const seen = createSeenVersions(MAX_SEEN);
+  /** The versions of files as runs have read or written them last. */
+  const seen = createFairCache<string>(MAX_SEEN, MAX_SEEN_OF_ONE);
+  const seenBy = ({ runId }: Whose, name: string) => `${runId} ${name}`;
+  const accountOf = ({ instanceId }: Whose) => instances.find(instanceId)?.accountId;
+  const noteSeen = (whose: Whose, name: string, etag: string) =>
+    seen.set(accountOf(whose) ?? "", seenBy(whose, name), etag);
 
   const finding =
     ({ instanceId, agentId }: Whose) =>
@@ -52,8 +59,7 @@ export function createAgentFiles(parts: AgentFilesParts): WorkspacePort {
         context.signal.throwIfAborted();
         return operate(find());
       };
-      const accountId = instances.find(context.instanceId)?.accountId;
-      return store.commitSoon(() => spend(context.instanceId, change), "full", accountId);
+      return store.commitSoon(() => spend(context.instanceId, change), "full", accountOf(context));
     };
   };
 
@@ -77,7 +83,7 @@ export function createAgentFiles(parts: AgentFilesParts): WorkspacePort {
       });
     };
     const { created, etag } = await agents.writeFile(find, name, bytes, condition, writing, context.isTainted);
-    seen.note(context.runId, name, etag);
+    noteSeen(context, name, etag);
     return { created };
   }
 
@@ -100,12 +106,12 @@ export function createAgentFiles(parts: AgentFilesParts): WorkspacePort {
     versionOf,
     read(whose, name) {
       const { bytes, etag, isTainted } = existing(whose, name);
-      seen.note(whose.runId, name, etag);
+      noteSeen(whose, name, etag);
       return { bytes, isTainted };
     },
     async write(context, name, text) {
       const bytes = Buffer.from(text);
-      const known = seen.of(context.runId, name);
+      const known = seen.get(seenBy(context, name));
       if (known !== undefined) {
         return await explained(name, () => put(context, name, bytes, { ifMatch: known, ifNoneMatch: null }));
       }
@@ -126,12 +132,12 @@ export function createAgentFiles(parts: AgentFilesParts): WorkspacePort {
     },
     async remove(context, name) {
       const find = finding(context);
-      const known = seen.of(context.runId, name);
+      const known = seen.get(seenBy(context, name));
       await explained(name, () => {
         const condition = known === undefined ? asApproved(context) : { ifMatch: known, ifNoneMatch: null };
         return agents.deleteFile(find, name, condition ?? ANY, committing(context, find));
       });
-      seen.forget(context.runId, name);
+      seen.delete(seenBy(context, name));
     },
   };
 }
@@ -153,20 +159,4 @@ async function explained<T>(name: string, work: () => Promise<T>): Promise<T> {
     if (!isChanged(error)) throw error;
     throw new Error(`${name} is not as you read it last: read it with read_file, so that nothing in it is lost`);
   }
-}
-
-/** The versions of files as runs have read or written them last. */
-function createSeenVersions(max: number) {
-  const versions = new Map<string, string>();
-  const keyOf = (runId: string, name: string) => `${runId} ${name}`;
-  return {
-    of: (runId: string, name: string) => versions.get(keyOf(runId, name)),
-    note(runId: string, name: string, etag: string): void {
-      const key = keyOf(runId, name);
-      versions.delete(key);
-      versions.set(key, etag);
-      if (versions.size > max) for (const oldest of versions.keys()) if (versions.delete(oldest)) break;
-    },
-    forget: (runId: string, name: string) => void versions.delete(keyOf(runId, name)),
-  };
 }

@@ -153,7 +153,7 @@ export function createAgents(parts: AgentParts): Agents {
     create(find, input, commit) {
       requireAllowed(input.model, find().instanceId);
       requireTools(input.tools, mayHaveTool);
-      return workspaces.inTurn(find(), lengthOf(input.files), async (stage) => {
+      return workspaces.inTurn(find(), bytesOf(input.files), async (stage) => {
         const { instanceId } = find();
         const slug = input.slug ?? freeSlug(input.name, (text) => isTaken(instanceId, text));
         const defaults = input.useDefaults ? missingDefaults(() => false, input.files) : [];
@@ -207,7 +207,7 @@ export function createAgents(parts: AgentParts): Agents {
           return { agent: updated, texts: workspaces.texts(updated) };
         });
       }
-      return workspaces.inTurn(find().instance, lengthOf(files), async (stage) => {
+      return workspaces.inTurn(find().instance, bytesOf(files), async (stage) => {
         const { agent: before } = find();
         const { slug: from, instanceId } = before;
         const { slug = from } = fields;
@@ -296,5 +296,5 @@ export function createAgents(parts: AgentParts): Agents {
   };
 }
 
-const lengthOf = (files: readonly FileChange[]): number =>
-  files.reduce((sum, { content }) => sum + (content?.length ?? 0), 0);
+const bytesOf = (files: readonly FileChange[]): number =>
+  files.reduce((sum, { content }) => sum + (content === null ? 0 : Buffer.byteLength(content)), 0);

@@ -1,4 +1,4 @@
-import { eq, sql } from "drizzle-orm";
+import { and, eq, sql } from "drizzle-orm";
 import type { Instance } from "../instances/schema.ts";
 import { AppError } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -32,7 +32,7 @@ export interface Arrivals {
     folder: string,
     commit: Commit<Instance, Agent, T>,
   ): Promise<T>;
-  /** Removes what has arrived of one that will not be complete. Call it in a transaction. */
+  /** Removes what has arrived of one that is not complete. Call it in a transaction. */
   discard(agentId: string): void;
   /** After a start, before anything else: discards what a process has left that was killed. */
   recover(): void;
@@ -70,9 +70,12 @@ export function createArrivals({ store, clock, workspaces, quotas, removals }: A
     throw new AppError("conflict", `slug: the instance has an agent "${slug}" already; import it with another name`);
   }
 
+  /** The agent, while nobody sees it. */
+  const onItsWay = (agentId: string) => and(eq(agents.agentId, agentId), eq(agents.removedAt, ON_ITS_WAY));
+
   function discard(agentId: string): void {
-    db.update(agents).set({ removedAt: clock.now() }).where(eq(agents.agentId, agentId)).run();
-    removals.add("agent", agentId);
+    const set = db.update(agents).set({ removedAt: clock.now() }).where(onItsWay(agentId));
+    if (set.returning({ agentId: agents.agentId }).get() !== undefined) removals.add("agent", agentId);
   }
 
   return {
@@ -104,7 +107,7 @@ export function createArrivals({ store, clock, workspaces, quotas, removals }: A
         return commit(({ accountId }) => {
           refuseTaken(instanceId, slug);
           const shown = { slug, removedAt: null, createdAt: clock.now(), updatedAt: clock.now() };
-          const show = () => db.update(agents).set(shown).where(eq(agents.agentId, agentId)).returning().get();
+          const show = () => db.update(agents).set(shown).where(onItsWay(agentId)).returning().get();
           const agent = quotas.within(accountId, "agents", () => quotas.within(accountId, "workspaceBytes", show));
           if (agent === undefined) throw new AppError("conflict", "the import was removed meanwhile; try again");
           workspaces.change(agent, staged);

@@ -1,10 +1,14 @@
+import { AppError } from "../lib/app-error.ts";
 import { newId } from "../lib/id.ts";
 import type { PolicyPorts, WorkspacePort } from "../tools/ports.ts";
+import type { ToolContext } from "../tools/tool.ts";
 import { MAX_FILE_BYTES } from "../workspace/workspace.ts";
 
 const FOLDER = "tool-output";
 /** Outputs that are kept of an agent; the oldest make room. */
 const MAX_KEPT = 32;
+/** Files of the folder that are looked at: a person may have put others beside the outputs. */
+const MAX_LISTED = 1_000;
 
 const NAME = new RegExp(`^${FOLDER}/[0-9a-f]{32}-[A-Za-z0-9_-]{0,40}\\.txt$`);
 
@@ -20,12 +24,20 @@ export const keepOutputs =
     // Ids sort by time, and so do the names.
     const id = newId("change").slice("change_".length);
     const name = `${FOLDER}/${id}-${tool.replaceAll(/[^A-Za-z0-9_-]/g, "").slice(0, 40)}.txt`;
-    const kept = await files.list(context, FOLDER, MAX_KEPT);
-    const [oldest] = kept;
-    if (oldest && kept.length >= MAX_KEPT) await files.remove(context, oldest.name);
+    await makeRoom(files, context);
     await files.write(context, name, fitting(output));
     return name;
   };
+
+/** Removes the oldest outputs until there is room for one more. Calls of one answer do so at the same time. */
+async function makeRoom(files: WorkspacePort, context: ToolContext): Promise<void> {
+  const kept = (await files.list(context, FOLDER, MAX_LISTED)).filter(({ name }) => isKeptOutput(name));
+  for (const { name } of kept.slice(0, Math.max(0, kept.length - MAX_KEPT + 1))) {
+    await files.remove(context, name).catch((error: unknown) => {
+      if (!(error instanceof AppError) || error.code !== "not_found") throw error;
+    });
+  }
+}
 
 /** As much of a text as one file holds. */
 function fitting(text: string): string {

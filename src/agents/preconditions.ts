@@ -10,12 +10,17 @@ export interface Preconditions {
 export function checkPreconditions({ ifMatch, ifNoneMatch }: Preconditions, readEtag: () => string | null): void {
   if (ifMatch === null && ifNoneMatch === null) return;
   const etag = readEtag();
-  const matches = (header: string) =>
-    etag !== null && header.split(",").some((tag) => tag.trim() === "*" || tag.trim() === etag);
-  if (ifMatch !== null && !matches(ifMatch)) {
+  if (ifMatch !== null && (etag === null || !names(ifMatch, etag))) {
     throw new AppError("precondition_failed", `If-Match: the file's ETag is ${etag ?? "none, it does not exist"}`);
   }
-  if (ifNoneMatch !== null && matches(ifNoneMatch)) {
+  if (ifNoneMatch !== null && etag !== null && namesWeakly(ifNoneMatch, etag)) {
     throw new AppError("precondition_failed", "If-None-Match: the file exists");
   }
 }
+
+const names = (header: string, etag: string): boolean =>
+  header.split(",").some((tag) => tag.trim() === "*" || tag.trim() === etag);
+
+/** Whether If-None-Match names this ETag: also as a weak one, into which a proxy that compresses turns it (RFC 9110, 13.1.2). */
+export const namesWeakly = (header: string, etag: string): boolean =>
+  names(header.replaceAll(/(^|[\s,])W\//g, "$1"), etag);

@@ -8,6 +8,7 @@ import { AppError } from "../lib/app-error.ts";
 import { idForm } from "../lib/forms.ts";
 import type { Agents, FoundAgent } from "./agents.ts";
 import { changedFiles, heartbeat, model, newFiles, policies, slug } from "./input.ts";
+import { namesWeakly } from "./preconditions.ts";
 import { AgentRecord, FileRecord, ListedAgent, showFile, showListed, showWithTexts } from "./record.ts";
 import type { Agent } from "./schema.ts";
 import type { Workspaces } from "./workspaces.ts";
@@ -221,12 +222,8 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
           "X-Content-Type-Options": "nosniff",
           "Content-Security-Policy": "default-src 'none'; sandbox",
         };
-        const unchanged = request.headers
-          .get("if-none-match")
-          ?.split(",")
-          .map((tag) => tag.trim().replace(/^W\//, ""))
-          .some((tag) => tag === etag || tag === "*");
-        return unchanged
+        const { ifNoneMatch } = conditionOf(request);
+        return ifNoneMatch !== null && namesWeakly(ifNoneMatch, etag)
           ? new Response(null, { status: 304, headers })
           : new Response(new Uint8Array(bytes), { headers });
       },

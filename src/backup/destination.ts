@@ -4,6 +4,7 @@ import { S3Client } from "bun";
 import { withTimeout } from "../lib/concurrency.ts";
 import { syncFolder } from "../lib/private-file.ts";
 import { describeSystemError, hasCode } from "../lib/system-error.ts";
+import { removeLeftBehind } from "./left-behind.ts";
 
 /** A backup that is there. */
 export interface StoredBackup {
@@ -55,6 +56,7 @@ function folderDestination(folder: string): Destination {
 
   async function writeWhole(name: string, content: ReadableStream<Uint8Array>): Promise<number> {
     await mkdir(folder, { recursive: true, mode: 0o700 });
+    await removeLeftBehind(folder, SCHEDULED_UNFINISHED);
     const unfinished = pathOf(`.${name}.unfinished`);
     const file = await open(unfinished, "w", 0o600);
     try {
@@ -183,6 +185,7 @@ const newestFirst = (found: StoredBackup[]): StoredBackup[] =>
   found.sort((one, other) => other.createdAtMs - one.createdAtMs || (one.name < other.name ? 1 : -1));
 
 const SCHEDULED = /^roost-(\d{4})(\d{2})(\d{2})T(\d{2})(\d{2})(\d{2})Z\.tar\.zst(\.age)?$/;
+const SCHEDULED_UNFINISHED = /^\.roost-\d{8}T\d{6}Z\.tar\.zst(\.age)?\.unfinished$/;
 
 /** The name of a scheduled backup: `roost-20261122T151500Z.tar.zst`. */
 export const scheduledName = (atMs: number, isEncrypted: boolean): string =>

@@ -68,9 +68,12 @@ export const readTrial = (dataDir: string): Trial | null =>
 /** Half an interval late. `newestMs` and `now`: milliseconds since 1970. */
 export const isLate = (newestMs: number, everyMs: number, now: number): boolean => now - newestMs > 1.5 * everyMs;
 
-/** Scheduled backups, newest first. */
-export const scheduledOf = (stored: readonly StoredBackup[]): StoredBackup[] =>
-  stored.filter(({ name }) => scheduledAt(name) !== null);
+/** Scheduled backups, newest first; then those that seem to be of the future, from when the clock was ahead. */
+export function scheduledOf(stored: readonly StoredBackup[], now: number): StoredBackup[] {
+  const all = stored.filter(({ name }) => scheduledAt(name) !== null);
+  const isOfFuture = ({ createdAtMs }: StoredBackup) => createdAtMs > now;
+  return [...all.filter((one) => !isOfFuture(one)), ...all.filter(isOfFuture)];
+}
 
 /** Makes backups of a running server, keeps the newest of them, and tries once a week whether they can be restored. */
 export function createBackupSchedule(parts: ScheduleParts): BackupSchedule {
@@ -82,7 +85,7 @@ export function createBackupSchedule(parts: ScheduleParts): BackupSchedule {
   let running: Promise<void> | null = null;
 
   async function newest(): Promise<StoredBackup | null> {
-    const [found = null] = scheduledOf(await destination.list());
+    const [found = null] = scheduledOf(await destination.list(), clock.now());
     figures.newestMs = found?.createdAtMs ?? null;
     return found;
   }
@@ -94,7 +97,8 @@ export function createBackupSchedule(parts: ScheduleParts): BackupSchedule {
     figures.made += 1;
     figures.newestMs = scheduledAt(name);
     log.info({ event: "backup_created", file: path }, "backup made");
-    for (const old of scheduledOf(await destination.list()).slice(keep)) await destination.remove(old.name);
+    for (const old of scheduledOf(await destination.list(), clock.now()).slice(keep))
+      await destination.remove(old.name);
   }
 
   async function checkNewest({ name }: StoredBackup): Promise<void> {
@@ -113,7 +117,7 @@ export function createBackupSchedule(parts: ScheduleParts): BackupSchedule {
 
   const isTrialDue = ({ name }: StoredBackup): boolean => {
     const last = readTrial(dataDir);
-    if (last === null || clock.now() - last.checkedAtMs >= TRIAL_EVERY_MS) return true;
+    if (last === null || Math.abs(clock.now() - last.checkedAtMs) >= TRIAL_EVERY_MS) return true;
     return last.failure !== null && last.file !== destination.pathOf(name);
   };
 
@@ -151,13 +155,15 @@ export function createBackupSchedule(parts: ScheduleParts): BackupSchedule {
   }
 
   return {
-    tick: () => {
+    async tick() {
+      // What an earlier tick has begun may never end.
+      if (running !== null) await judge();
       running ??= work()
         .then(judge)
         .finally(() => {
           running = null;
         });
-      return running;
+      await running;
     },
     figures: () => ({ ...figures }),
     settled: async () => void (await running),

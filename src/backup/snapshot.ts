@@ -3,12 +3,12 @@ import { randomUUID } from "node:crypto";
 import { type Dirent, existsSync } from "node:fs";
 import { mkdir, open, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { hasCode } from "../lib/system-error.ts";
 import { MANIFEST, manifestPath } from "../models/store/manifest.ts";
 import { listModels } from "../models/store/store.ts";
 import { openError } from "../storage/connection.ts";
 import { schemaVersion } from "../storage/migrate.ts";
 import type { ArchivedFile } from "./archive.ts";
+import { ifGone, removeLeftBehind } from "./left-behind.ts";
 
 /** The files that hold keys or passwords: in a backup only if its owner asks for them. */
 export const KEY_FILES = ["master.key", "host-keys.json", "wallet.json", "roost.toml"] as const;
@@ -36,22 +36,14 @@ export interface Snapshot {
   close(): Promise<void>;
 }
 
-const ABANDONED = /^\.(work|verify)-|^\..*\.unfinished$/;
-const ABANDONED_AFTER_MS = 24 * 60 * 60 * 1000;
+const LEFT_BEHIND = /^\.(work|verify)-|^\..*\.unfinished$/;
 
-/**
- * A new folder for work on a backup: beside finished ones, on the disk that has room for them. Removes what a process
- * that was killed has left there.
- */
-export async function makeWorkFolder(backups: string, kind: "work" | "verify"): Promise<string> {
+/** A new folder for work on a backup in the data folder: beside finished ones, on the disk that has room for them. */
+export async function makeWorkFolder(dataDir: string, kind: "work" | "verify"): Promise<string> {
+  const backups = join(dataDir, "backups");
   const folder = join(backups, `.${kind}-${randomUUID()}`);
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  for (const name of await readdir(backups)) {
-    const path = join(backups, name);
-    if (!ABANDONED.test(name)) continue;
-    const found = await stat(path).catch(ifGone);
-    if (found && Date.now() - found.mtimeMs > ABANDONED_AFTER_MS) await rm(path, { recursive: true, force: true });
-  }
+  await removeLeftBehind(backups, LEFT_BEHIND);
   return folder;
 }
 
@@ -63,7 +55,7 @@ export async function makeWorkFolder(backups: string, kind: "work" | "verify"): 
 export async function takeSnapshot(dataDir: string, { withKeys }: { withKeys: boolean }): Promise<Snapshot> {
   const path = join(dataDir, "roost.db");
   if (!existsSync(path)) throw new Error(`there is no database in ${dataDir}`);
-  const folder = await makeWorkFolder(join(dataDir, "backups"), "work");
+  const folder = await makeWorkFolder(dataDir, "work");
   const copy = join(folder, "roost.db");
   const close = () => rm(folder, { recursive: true, force: true });
   try {
@@ -183,8 +175,3 @@ async function* manifestsOfModels(dataDir: string): AsyncGenerator<ArchivedFile>
 
 const entriesOf = async (folder: string): Promise<Dirent[]> =>
   (await readdir(folder, { withFileTypes: true }).catch(ifGone)) ?? [];
-
-function ifGone(error: unknown): null {
-  if (hasCode(error, "ENOENT")) return null;
-  throw error;
-}

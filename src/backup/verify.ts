@@ -1,6 +1,6 @@
 import type { KeyObject } from "node:crypto";
 import { existsSync } from "node:fs";
-import { rm } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readAuditKey } from "../accounts/host-keys.ts";
@@ -19,7 +19,9 @@ import { makeWorkFolder } from "./snapshot.ts";
  * or, if there is no such data folder, among the system's temporary files.
  */
 export async function verifyBackup(dataDir: string, options: RestoreOptions): Promise<Restored> {
-  const folder = await makeWorkFolder(existsSync(dataDir) ? join(dataDir, "backups") : tmpdir(), "verify");
+  const folder = await (existsSync(dataDir)
+    ? makeWorkFolder(dataDir, "verify")
+    : mkdtemp(join(tmpdir(), "roost-verify-")));
   try {
     const restored = await unpack(folder, options, { durably: false });
     checkRecords(folder, dataDir);

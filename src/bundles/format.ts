@@ -44,6 +44,8 @@ export const BUNDLE_BOUNDS = {
   /** All of it, decompressed: what may be in it, and its headers. */
   bytes: MAX_WORKSPACE_BYTES + MAX_SKILL_TEXT_BYTES + 64 * MIB + 32 * MIB,
   entries: 20_000,
+  /** For each of them its own, a folder's, and what describes either. */
+  headers: 80_000,
 } as const;
 
 /** What is listed as left out; the rest is only counted. */
@@ -67,6 +69,8 @@ const word = (max: number) =>
     .max(max)
     .regex(/^[\x21-\x7e]+$/, { error: "visible ASCII characters" });
 
+const modelName = z.string().min(1).max(200).regex(/^\S+$/, { error: "a name without spaces" });
+
 /** Costs are in millionths of a US dollar. */
 const limit = z.int().min(0).nullable();
 
@@ -85,9 +89,9 @@ const Manifest = z.lazy(() =>
         .regex(/^[a-z0-9][a-z0-9-]{0,62}$/, { error: "1 to 63 of a-z, 0-9 and -, not beginning with -" })
         .nullish(),
       displayName: label.nullish(),
-      model: word(200).nullish(),
+      model: modelName.nullish(),
       /** Those that are tried after it. */
-      fallbackModels: z.array(word(200)).max(3).default([]),
+      fallbackModels: z.array(modelName).max(3).default([]),
       modelLimits: z
         .object({ tokensPerDay: limit, tokensPerMonth: limit, costPerDay: limit, costPerMonth: limit })
         .nullish(),

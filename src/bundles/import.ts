@@ -73,18 +73,22 @@ export function createImports(parts: ImportParts): Imports {
   let clearing: Promise<void> = Promise.resolve();
 
   /** A commit that others come between. Nobody sees what it writes yet. */
-  async function slice<T>(work: () => T): Promise<T> {
+  async function slice<T>({ accountId }: Pick<Instance, "accountId">, work: () => T): Promise<T> {
     const startedMs = performance.now();
-    const result = await store.commitSoon(work, "process");
+    const result = await store.commitSoon(work, "process", accountId);
     await pauseAfter(performance.now() - startedMs);
     return result;
   }
 
-  async function addFiles(agent: Agent, { files, manifest: { tainted } }: Unpacked): Promise<void> {
+  async function addFiles(
+    find: () => Instance,
+    agent: Agent,
+    { files, manifest: { tainted } }: Unpacked,
+  ): Promise<void> {
     const marked = tainted === true ? null : new Set(tainted);
     for (let at = 0; at < files.length; at += ROWS_AT_ONCE) {
       const some = files.slice(at, at + ROWS_AT_ONCE);
-      await slice(() => workspaces.index(agent.agentId, some, (name) => marked?.has(name) ?? true));
+      await slice(find(), () => workspaces.index(agent.agentId, some, (name) => marked?.has(name) ?? true));
     }
   }
 
@@ -98,7 +102,7 @@ export function createImports(parts: ImportParts): Imports {
       const rows = waiting;
       messages += rows.length;
       [waiting, bytes] = [[], 0];
-      if (rows.length > 0) await slice(() => transfer.add(find().accountId, rows));
+      if (rows.length > 0) await slice(find(), () => transfer.add(find().accountId, rows));
     };
     for await (const line of linesIn(fs.createReadStream(path))) {
       if (read === null) {
@@ -106,7 +110,7 @@ export function createImports(parts: ImportParts): Imports {
         const now = clock.now();
         const at = Math.min(Date.parse(createdAt), now);
         if (heading.isDefault && !isFirst) throw refusal("history: expected the default conversation as the first one");
-        const conversationId = await slice(() =>
+        const conversationId = await slice(find(), () =>
           transfer.addConversation(agent, { ...heading, originType, createdAt: at }),
         );
         read = createLineReader({ agentId: agent.agentId, conversationId, now });
@@ -125,7 +129,7 @@ export function createImports(parts: ImportParts): Imports {
     const { name, model } = settings;
     const own = model !== null && parts.modelAllowed(model, agent.instanceId) ? model : null;
     try {
-      await slice(() => schedules.create(agent, find().accountId, { ...settings, model: own }));
+      await slice(find(), () => schedules.create(agent, find().accountId, { ...settings, model: own }));
     } catch (error) {
       if (error instanceof AppError && error.code === "invalid_request")
         throw refusal(`schedule ${name}: ${error.message}`);
@@ -163,10 +167,10 @@ export function createImports(parts: ImportParts): Imports {
       tools,
       heartbeat,
     };
-    const agent = await slice(() => arrivals.begin(find(), input));
+    const agent = await slice(find(), () => arrivals.begin(find(), input));
     try {
-      await addFiles(agent, unpacked);
-      if (heartbeat !== null) await slice(() => schedules.setHeartbeat(agent, false));
+      await addFiles(find, agent, unpacked);
+      if (heartbeat !== null) await slice(find(), () => schedules.setHeartbeat(agent, false));
       for (const settings of planned) await addSchedule(find, agent, settings);
       let messages = 0;
       for (const [index, path] of history.entries()) messages += await addConversation(find, agent, path, index === 0);

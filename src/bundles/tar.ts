@@ -83,12 +83,17 @@ function checksumOf(block: Buffer): number {
   return sum;
 }
 
-/** The files of an archive, in their order; folders are passed over. Throws `TarError`. */
-export async function* readTar(source: AsyncIterable<Uint8Array>): AsyncGenerator<TarEntry> {
+/**
+ * The files of an archive, in their order; folders are passed over. `maxHeaders` bounds what comes without any content.
+ * Throws `TarError`.
+ */
+export async function* readTar(source: AsyncIterable<Uint8Array>, maxHeaders: number): AsyncGenerator<TarEntry> {
   const input = new ByteReader(source);
   try {
     let given: { name?: string; size?: number } = {};
+    let headers = 0;
     for (let block = await input.take(BLOCK); !isZero(block); block = await input.take(BLOCK)) {
+      if (++headers > maxHeaders) throw new TarError(`it has more than ${maxHeaders} headers`);
       const { name, size, type } = parseHeader(block);
       if (type === PAX_TYPE || type === PAX_GLOBAL_TYPE || type === GNU_NAME_TYPE) {
         if (size > MAX_META_BYTES) throw new TarError("it has a header that is too long");

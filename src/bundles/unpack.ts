@@ -52,7 +52,7 @@ export async function unpack(archive: Uint8Array, folder: string): Promise<Unpac
   const workspace = join(folder, "workspace");
   await fs.promises.mkdir(workspace, { recursive: true, mode: 0o700 });
   try {
-    return await unpackEntries(readTar(decompress(archive)), folder, workspace);
+    return await unpackEntries(readTar(decompress(archive), BUNDLE_BOUNDS.headers), folder, workspace);
   } catch (error) {
     if (error instanceof AppError || !isOfArchive(error)) throw error;
     const why = error instanceof TarError ? error.message : "it is damaged, or not compressed with gzip";
@@ -144,7 +144,7 @@ function createFileWriter(workspace: string) {
   const files: IndexedFile[] = [];
   const writing = new Set<Promise<void>>();
   let failure: { error: unknown } | null = null;
-  let bytes = 0;
+  let [count, bytes] = [0, 0];
 
   async function write(name: string, content: Uint8Array): Promise<void> {
     const path = join(workspace, name);
@@ -167,9 +167,10 @@ function createFileWriter(workspace: string) {
       parseFileName(name, field);
       refuseClash({ ...NO_NAMES, at: ({ spelling }) => taken.get(foldName(spelling)) }, [name], field);
       for (const step of pathEntries(name)) taken.set(foldName(step.spelling), step);
+      count++;
       bytes += entry.size;
       const { workspaceFiles, workspaceBytes, fileBytes } = BUNDLE_BOUNDS;
-      if (files.length + writing.size >= workspaceFiles || bytes > workspaceBytes) {
+      if (count > workspaceFiles || bytes > workspaceBytes) {
         throw refusal(`workspace: expected at most ${workspaceFiles} files with ${workspaceBytes} bytes`);
       }
       const content = await entry.bytes(fileBytes);
@@ -205,9 +206,10 @@ function createSkillReader(leftOut: (name: string) => void) {
       const file = rest.join("/");
       if (!isSkillFile(skill, file) || entry.size > BUNDLE_BOUNDS.fileBytes) return leftOut(name);
       bytes += entry.size;
-      const texts = skills.get(skill) ?? new Map<string, string>();
+      const known = skills.get(skill);
+      const texts = known ?? new Map<string, string>();
       const { skillBytes, filesOfSkill, skills: most } = BUNDLE_BOUNDS;
-      if (bytes > skillBytes || texts.size >= filesOfSkill || skills.size > most) {
+      if (bytes > skillBytes || texts.size >= filesOfSkill || (known === undefined && skills.size >= most)) {
         throw refusal(
           `skills: expected at most ${most}, each of at most ${filesOfSkill} files, with ${skillBytes} bytes`,
         );

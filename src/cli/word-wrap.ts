@@ -18,8 +18,13 @@ const isWide = (text: string): boolean => Bun.stringWidth(text) > 1;
  * too long for its line is removed and written on the next. Wide characters may break anywhere except before closing
  * punctuation. A word longer than a line is left to the terminal to break, so that a URL can still be copied in one
  * piece. `columns` is called for each character, because windows are resized; `column` is where the first line starts.
+ * Where lines are narrower than the terminal, which then breaks nothing for us, the text goes on below such a word.
  */
-export function createWordWrap(page: Page, columns: () => number, column = 0): (text: string) => void {
+export function createWordWrap(
+  page: Page,
+  columns: () => number,
+  { column = 0, isNarrower = false } = {},
+): (text: string) => void {
   /** The current word, the column where it starts, and the last character written. */
   let word = "";
   let start = column;
@@ -34,6 +39,11 @@ export function createWordWrap(page: Page, columns: () => number, column = 0): (
   }
 
   function space(text: string, width: number): void {
+    if (overlong && isNarrower) {
+      page.write("\n");
+      [word, start, overlong] = ["", 0, false];
+      return;
+    }
     endWord();
     const next = text === "\t" ? start + 8 - (start % 8) : start + 1;
     // A space at the end of a line is dropped.
@@ -79,7 +89,7 @@ export function createWordWrap(page: Page, columns: () => number, column = 0): (
   };
 }
 
-/** Wraps a whole text into lines of at most `columns`. */
+/** Wraps a whole text into lines of at most `columns`, which are fewer than the terminal's. */
 export function wrapText(text: string, columns: number): string[] {
   let page = "";
   const write = createWordWrap(
@@ -92,6 +102,7 @@ export function wrapText(text: string, columns: number): string[] {
       },
     },
     () => columns,
+    { isNarrower: true },
   );
   write(text);
   return page.split("\n").map((line) => line.trimEnd());

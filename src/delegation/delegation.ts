@@ -96,7 +96,7 @@ export function createDelegation(parts: DelegationParts): Delegation {
     const sender = { type: "agent", id: asking.agentId, name: asking.displayName };
     const origin = { originType: "agent", originId: parent.runId } as const;
     const tasks = errands.map(({ agent, title, message, tools }, position) => {
-      const name = title ?? `Asked by ${asking.displayName}`.slice(0, 200);
+      const name = title ?? `Asked by ${asking.displayName}`;
       const how = isCopy ? "new" : "again";
       const { conversationId } = conversations.forAgents(agent, parent.conversationId, name, how);
       const { runId } = messages.send(instance, agent, {

@@ -122,6 +122,7 @@ export function createAddedEngine(options: AddedEngineOptions): ModelEngine & { 
     try {
       const { value: supervisor, leave } = await places.take(wanted, accountId, signal);
       try {
+        request.onSent?.();
         const maxTokens = answerTokensOf(request);
         const asked = { id: ++lastId, accountId, instanceId, messages, maxTokens, stop, guarded: false };
         yield* answerBy(

@@ -49,6 +49,8 @@ export interface ModelRequest {
   runId?: string;
   /** The trace of this call, for the operator's own server. */
   traceparent?: string | undefined;
+  /** Called when the request goes to the model: one that is cancelled before, in a queue, has taken nothing. */
+  onSent?: (() => void) | undefined;
   /** Called for each try that the server refused, or that did not reach it, if the engine tries again. */
   onRefused?: (() => void) | undefined;
 }

@@ -110,6 +110,7 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
     const tools = request.output === undefined ? toolUseOf(request) : undefined;
     const leave = await queue.enter(request.instanceId, signal);
     try {
+      request.onSent?.();
       yield* answerBy(
         supervisor,
         {

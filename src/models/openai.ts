@@ -97,6 +97,7 @@ export function createOpenAiEngine(options: OpenAiOptions): ModelEngine {
     let dialect = dialects.get(server.model) ?? STANDARD_DIALECT;
     for (let retry = 0; ; ) {
       caller.throwIfAborted();
+      request.onSent?.();
       const watch = watchRequest(caller, idleTimeoutMs);
       let opening: Opening;
       try {

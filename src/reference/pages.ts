@@ -1,4 +1,5 @@
 import type { WebPage } from "../http/server.ts";
+import { lazily } from "../lib/lazily.ts";
 import style from "./browser/reference.css" with { type: "text" };
 import * as html from "./browser/reference.html" with { type: "text" };
 import * as script from "./browser/reference.ts" with { type: "text" };
@@ -40,10 +41,17 @@ export function referencePages(): WebPage[] {
   ];
 }
 
+interface Made {
+  gzipped: Uint8Array<ArrayBuffer>;
+  /** Unpacked for the first client that accepts no gzip: strangers must not have that done again and again. */
+  plain: () => Uint8Array<ArrayBuffer>;
+  headers: Record<string, string>;
+}
+
 /** Generated at the first request; stored gzipped. */
 function staticPage(path: string, type: string, gzippedContent: () => Promise<Uint8Array<ArrayBuffer>>): WebPage {
-  let made: Promise<{ gzipped: Uint8Array<ArrayBuffer>; headers: Record<string, string> }> | undefined;
-  async function make() {
+  let made: Promise<Made> | undefined;
+  async function make(): Promise<Made> {
     const gzipped = await gzippedContent();
     const headers = {
       "Content-Type": `${type}; charset=utf-8`,
@@ -54,20 +62,23 @@ function staticPage(path: string, type: string, gzippedContent: () => Promise<Ui
       Vary: "Accept-Encoding",
       ETag: `"${Bun.hash(gzipped).toString(36)}"`,
     };
-    return { gzipped, headers };
+    return { gzipped, plain: lazily(() => Bun.gunzipSync(gzipped)), headers };
   }
   return {
     path,
     async answer(request) {
-      made ??= make();
-      const { gzipped, headers } = await made;
+      made ??= make().catch((error: unknown) => {
+        made = undefined;
+        throw error;
+      });
+      const { gzipped, plain, headers } = await made;
       if (request.headers.get("if-none-match") === headers.ETag) return new Response(null, { status: 304, headers });
       return takesGzip(request)
         ? new Response(gzipped, { headers: { ...headers, "Content-Encoding": "gzip" } })
-        : new Response(Bun.gunzipSync(gzipped), { headers });
+        : new Response(plain(), { headers });
     },
   };
 }
 
 const takesGzip = (request: Request): boolean =>
-  /\bgzip\b(?!\s*;\s*q=0(\.0+)?\b)/.test(request.headers.get("accept-encoding") ?? "");
+  /\bgzip\b(?!\s*;\s*q=0(\.0+)?\s*(,|$))/.test(request.headers.get("accept-encoding") ?? "");

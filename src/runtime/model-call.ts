@@ -3,7 +3,7 @@ import type { RunTrace } from "../traces/traces.ts";
 import type { Purpose } from "./protocol.ts";
 
 /** One call of a model, as the rest of Roost asks for it. */
-export interface ModelCall extends Omit<ModelRequest, "model" | "traceparent" | "onRefused"> {
+export interface ModelCall extends Omit<ModelRequest, "model" | "traceparent" | "onSent" | "onRefused"> {
   /** Tried in this order (docs/contract/api.md, Agents). */
   models: readonly string[];
   agentId: string;

@@ -99,10 +99,11 @@ export function createTraces(options: TraceOptions): Traces {
     );
     return {
       caused(runId: string) {
+        if (!span.isRecording()) return;
         const [oldest] = causes.keys();
         // One whose run never began.
         if (causes.size >= MAX_CAUSES && oldest !== undefined) causes.delete(oldest);
-        if (span.isRecording()) causes.set(runId, span.spanContext());
+        causes.set(runId, span.spanContext());
       },
       end({ status, accountId, runId, error }: Parameters<ReturnType<Traces["request"]>["end"]>[0]) {
         span.setAttribute(conventions.ATTR_HTTP_RESPONSE_STATUS_CODE, status);
@@ -182,11 +183,14 @@ export function createTraces(options: TraceOptions): Traces {
           span.setAttribute(conventions.ATTR_GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK, answer.firstMs / 1000);
         }
         if (answer.error !== null) fail(span, answer.error);
-        endWith(span, hide, async (hidden) => ({
-          [conventions.ATTR_GEN_AI_SYSTEM_INSTRUCTIONS]: systemInstructions(await hidden(call.messages)),
-          [conventions.ATTR_GEN_AI_INPUT_MESSAGES]: inputMessages(await hidden(call.messages)),
-          [conventions.ATTR_GEN_AI_OUTPUT_MESSAGES]: outputMessages(await answerHidden(answer, hidden)),
-        }));
+        endWith(span, hide, async (hidden) => {
+          const messages = await hidden(call.messages);
+          return {
+            [conventions.ATTR_GEN_AI_SYSTEM_INSTRUCTIONS]: systemInstructions(messages),
+            [conventions.ATTR_GEN_AI_INPUT_MESSAGES]: inputMessages(messages),
+            [conventions.ATTR_GEN_AI_OUTPUT_MESSAGES]: outputMessages(await answerHidden(answer, hidden)),
+          };
+        });
       },
     };
   }

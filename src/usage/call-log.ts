@@ -89,9 +89,10 @@ export function createCallLog(
 
   function writeSoon(runId: string | null): void {
     const key = runId ?? NO_RUN;
-    if (!waiting.has(key)) return;
+    const [first] = waiting.get(key) ?? [];
+    if (first === undefined) return;
     store
-      .commitSoon(() => writeOf(key), "process")
+      .commitSoon(() => writeOf(key), "process", key === NO_RUN ? "" : first.call.accountId)
       .catch((err: unknown) => log.error({ err, runId }, "model calls could not be written; they are tried again"));
   }
 

@@ -36,7 +36,8 @@ export function createCallModel(parts: CallModelParts): CallModel {
     let error: string | null = "cancelled";
     try {
       const { models: _, agentId: __, purpose: ___, tally: ____, trace: _____, ...request } = call;
-      const asked = { ...request, model, maxTokens, traceparent: watched.traceparent, onRefused: recorder.refused };
+      const { sent: onSent, refused: onRefused } = recorder;
+      const asked = { ...request, model, maxTokens, traceparent: watched.traceparent, onSent, onRefused };
       for await (const events of engine.stream(asked, signal)) {
         watched.saw(events);
         yield recorder.saw(events);
@@ -82,6 +83,7 @@ function record({ clock, prices, callLog }: CallModelParts, call: ModelCall, ope
   const { accountId, instanceId, agentId, purpose, runId = null, tally } = call;
   const { model, ofHost, createdAt } = open;
   let usage: TokenCounts | null = null;
+  let isSent = false;
   let answerBytes = 0;
 
   function add(outcome: string, counts: TokenCounts, estimated: boolean, isLast: boolean): void {
@@ -92,10 +94,17 @@ function record({ clock, prices, callLog }: CallModelParts, call: ModelCall, ope
     callLog.add({ call: row, reservationId, tally, written: open.written });
     if (isLast) open.settle({ tokens: counts.promptTokens + counts.completionTokens, cost: cost ?? 0 });
   }
+  const tookNothing = (error: string): boolean => TOOK_NOTHING.has(error) || (error === "cancelled" && !isSent);
   const estimate = (): TokenCounts => ({ ...probableTokens(call, answerBytes), cachedTokens: 0 });
 
   return {
-    refused: () => add("unavailable", NOTHING, false, false),
+    sent: () => {
+      isSent = true;
+    },
+    refused: () => {
+      isSent = false;
+      add("unavailable", NOTHING, false, false);
+    },
     /** The events, with an estimated usage before the end if the engine reports none. */
     saw(events: ModelEvent[]): ModelEvent[] {
       for (const event of events) {
@@ -112,7 +121,7 @@ function record({ clock, prices, callLog }: CallModelParts, call: ModelCall, ope
       if (usage !== null) {
         const { promptTokens, cachedTokens, completionTokens } = usage;
         add(error ?? "answered", { promptTokens, cachedTokens, completionTokens }, false, true);
-      } else if (error !== null && TOOK_NOTHING.has(error)) add(error, NOTHING, false, true);
+      } else if (error !== null && tookNothing(error)) add(error, NOTHING, false, true);
       else add(error ?? "answered", estimate(), true, true);
     },
   };

@@ -62,15 +62,23 @@ export interface ReservationParts {
 
 type TokensOfRow = Pick<Reservation, "promptTokens" | "completionTokens">;
 
+/** The calls of an account that are being reserved. No limit is shared by accounts, so they wait for nobody else. */
+interface Line {
+  calls: number;
+  /** How often something was given back since the line was opened. */
+  releases: number;
+  /** Wakes those that wait for it. */
+  waiting: Set<() => void>;
+}
+
 /** Most calls of fast models are over by then: a row for each would cost as much as the call's own. */
 const NOTED_AFTER_MS = 1_000;
 
 export function createReservations(parts: ReservationParts): Reservations {
   const { store, clock, prices, budgets, queries, limitsFor, rootOf, isOwnServer, warn } = parts;
   const figures = { held: 0, refused: 0 };
-  /** Calls that wait for others to give back what they hold, and how often that has happened. */
-  const waiting = new Set<() => void>();
-  let releases = 0;
+  /** By account. */
+  const lines = new Map<string, Line>();
 
   function callerOf(whose: Whose, model: string, runId: string | null): Caller {
     const { accountId, instanceId, agentId } = whose;
@@ -94,8 +102,28 @@ export function createReservations(parts: ReservationParts): Reservations {
     return { tokens: promptTokens + completionTokens, cost: cost ?? 0 };
   }
 
-  /** Resolves when another call gives back what it held. */
-  function nextRoom(signal: AbortSignal): Promise<void> {
+  async function inLine<T>(accountId: string, work: (line: Line) => Promise<T>): Promise<T> {
+    const line = lines.get(accountId) ?? { calls: 0, releases: 0, waiting: new Set() };
+    lines.set(accountId, line);
+    line.calls++;
+    try {
+      return await work(line);
+    } finally {
+      if (--line.calls === 0) lines.delete(accountId);
+    }
+  }
+
+  function giveBack(accountId: string, held: Held): void {
+    held.release();
+    const line = lines.get(accountId);
+    if (line === undefined) return;
+    line.releases++;
+    for (const wake of [...line.waiting]) wake();
+  }
+
+  /** Resolves when another call of the account gives back what it held. */
+  function nextRoom({ waiting }: Line, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const onAbort = () => reject(signal.reason);
     signal.addEventListener("abort", onAbort, { once: true });
@@ -114,10 +142,8 @@ export function createReservations(parts: ReservationParts): Reservations {
       settle(spent: Spent) {
         budgets.add(caller, spent, createdAt);
         if (held === null) return;
-        held.release();
         figures.held--;
-        releases++;
-        for (const wake of [...waiting]) wake();
+        giveBack(caller.accountId, held);
       },
       written() {
         if (limited.length > 0) warn(caller, budgets.nearlyUsed(limited, caller.accountId, createdAt), createdAt);
@@ -130,29 +156,33 @@ export function createReservations(parts: ReservationParts): Reservations {
     model: string,
     caller: Caller,
     tokens: TokensOfRow,
+    line: Line,
     signal: AbortSignal,
   ): Promise<OpenCall> {
     for (;;) {
       signal.throwIfAborted();
-      let before = releases;
+      let before = line.releases;
       const attempt = () => {
-        before = releases;
+        before = line.releases;
         // Read again: limits may have changed while the call waited.
         const limited = limitsFor(caller);
         const createdAt = clock.now();
         const most = mostOf(limited, model, tokens.promptTokens, tokens.completionTokens);
         const held = budgets.reserve(caller, limited, most, createdAt);
         if (held === "busy") return null;
-        store.afterCommit(() => {}, held.release);
+        store.afterCommit(
+          () => {},
+          () => giveBack(caller.accountId, held),
+        );
         const reservationId = queries.reserve(rowOf(call, model, caller, tokens, most.cost, createdAt));
         return { ...opened(caller, model, limited, held, createdAt), reservationId };
       };
-      const open = await store.commitSoon(() => refuse(attempt), "full");
+      const open = await store.commitSoon(() => refuse(attempt), "full", caller.accountId);
       if (open !== null) {
         figures.held++;
         return open;
       }
-      if (releases === before) await nextRoom(signal);
+      if (line.releases === before) await nextRoom(line, signal);
     }
   }
 
@@ -171,7 +201,10 @@ export function createReservations(parts: ReservationParts): Reservations {
       });
     };
     // If the disk refuses it, it refuses what the run writes next, which is told.
-    const timer = setTimeout(() => void store.commitSoon(write, "process").catch(() => {}), NOTED_AFTER_MS);
+    const timer = setTimeout(
+      () => void store.commitSoon(write, "process", caller.accountId).catch(() => {}),
+      NOTED_AFTER_MS,
+    );
     timer.unref();
     return {
       ...open,
@@ -196,7 +229,8 @@ export function createReservations(parts: ReservationParts): Reservations {
         completionTokens: answerTokens,
       });
       if (limitsFor(caller).length === 0) return note(call, model, caller, mostTokens);
-      return reserve(call, model, caller, mostTokens(), signal);
+      const tokens = mostTokens();
+      return inLine(caller.accountId, (line) => reserve(call, model, caller, tokens, line, signal));
     },
     requireRoom(whose, model, answerTokens) {
       const caller = callerOf(whose, model, null);
@@ -204,7 +238,7 @@ export function createReservations(parts: ReservationParts): Reservations {
       if (limited.length === 0) return;
       refuse(() => budgets.require(limited, caller.accountId, mostOf(limited, model, 1, answerTokens()), clock.now()));
     },
-    figures: () => ({ ...figures, waiting: waiting.size }),
+    figures: () => ({ ...figures, waiting: lines.values().reduce((sum, { waiting }) => sum + waiting.size, 0) }),
   };
 }
 

@@ -150,6 +150,8 @@ describe("If-Match", () => {
 describe("If-None-Match", () => {
   test("is only created, not replaced, with a star in If-None-Match", async () => {
     expect((await put("a.md", "x", { "If-None-Match": "*" })).status).toBe(412);
+    expect((await put("a.md", "x", { "If-None-Match": `"old", W/${await etagOf("a.md")}` })).status).toBe(412);
+    expect((await put("a.md", "x", { "If-Match": `W/${await etagOf("a.md")}` })).status).toBe(412);
     expect((await put("b.md", "b", { "If-None-Match": "*" })).status).toBe(201);
     expect((await get("a.md")).body).toBe("a");
   });

@@ -85,6 +85,30 @@ test("a restart makes none that is not due, and catches up one that is", async (
   expect(names()).toHaveLength(2);
 });
 
+test("backups from when the clock was ahead neither put off the next ones nor take their places", async () => {
+  const one = schedule({ check: async () => {} });
+  now += 365 * DAY;
+  await pass(3 * 24, one);
+  expect(names()).toHaveLength(3);
+  now -= 368 * DAY;
+  await pass(3 * 24, one);
+  expect(names()).toEqual(["20260301", "20260302", "20260303"].map((day) => `roost-${day}T010000Z.tar.zst`));
+  expect(one.figures()).toMatchObject({ failed: 0, isOverdue: false, newestMs: Date.parse("2026-03-03T01:00:00Z") });
+});
+
+test("one that is being made for far too long is overdue, and told", async () => {
+  const held = Promise.withResolvers<void>();
+  const one = schedule({ make: () => held.promise });
+  const first = one.tick();
+  now += 2 * DAY;
+  const second = one.tick();
+  while (mails.length === 0) await new Promise((resolve) => setImmediate(resolve));
+  expect(mails).toEqual(["A backup of Roost is overdue"]);
+  expect(one.figures()).toMatchObject({ isOverdue: true });
+  held.resolve();
+  await Promise.all([first, second]);
+});
+
 test("files that the schedule has not made are never removed", async () => {
   const one = schedule();
   await one.tick();

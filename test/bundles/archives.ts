@@ -40,6 +40,6 @@ export async function filesIn(bundle: Uint8Array): Promise<Map<string, Buffer>> 
   async function* whole() {
     yield gunzipSync(bundle);
   }
-  for await (const entry of readTar(whole())) files.set(entry.name, await entry.bytes(64 * 1024 * 1024));
+  for await (const entry of readTar(whole(), 100_000)) files.set(entry.name, await entry.bytes(64 * 1024 * 1024));
   return files;
 }

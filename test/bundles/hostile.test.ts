@@ -128,7 +128,9 @@ const REFUSED: Record<string, () => Uint8Array> = {
   "more bytes than a workspace has": () =>
     bundleOf(manifest(), ...Array.from({ length: 401 }, (_, at) => [`workspace/${at}`, ZEROS] as const)),
   "a bomb": bomb,
-  "more skills than an instance has": () => bundleOf(manifest(), ...many(102, (at) => `skills/s${at}/SKILL.md`)),
+  "more folders than there can be files in": () => withRaw(...Array<Buffer>(80_001).fill(headerOf("5", "a/"))),
+  "headers that describe nothing, without end": () => withRaw(...Array<Buffer>(80_001).fill(headerOf("g", "x"))),
+  "more skills than an instance has": () => bundleOf(manifest(), ...many(101, (at) => `skills/s${at}/SKILL.md`)),
   "a message of an unknown role": () =>
     bundleOf(manifest(), ["history/0001.jsonl", heading + message({ role: "system" })]),
   "a message that is no JSON": () => bundleOf(manifest(), ["history/0001.jsonl", `${heading}{\n`]),

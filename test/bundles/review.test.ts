@@ -51,6 +51,13 @@ test("what allows an agent anything arrives switched off, and what forbids it so
   expect((await world.person.ask("GET", `${world.instance}/approval-rules`)).body.data).toEqual([]);
 });
 
+test("a model of any name that an agent may have is looked at, and no reason to refuse the agent", async () => {
+  const { status, body } = await world.import(
+    bundleOf(manifest({ agent: { name: "Modest", model: "openai:модель" } })),
+  );
+  expect([status, body.model, body.review?.model]).toEqual([201, null, "openai:модель"]);
+});
+
 test("no skill is installed: each is listed with its needs, and whether the instance has it", async () => {
   const { person, instance } = world;
   await person.ask("POST", `${instance}/skills`, { files: { "SKILL.md": skillText("same") } });

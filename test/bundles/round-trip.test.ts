@@ -1,5 +1,5 @@
-import { afterAll, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { afterAll, expect, spyOn, test } from "bun:test";
+import fs, { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startMockModelServer } from "../support/mock-model-server.ts";
@@ -225,4 +225,41 @@ test("conversations in which it worked for another agent come along as such, and
   ]);
   const tainted = "SELECT tainted FROM messages WHERE conversation_id = ? AND role = 'user'";
   expect(there.foundation.store.sqlite.query(tainted).all(conversationId)).toEqual([{ tainted: 1 }]);
+});
+
+test("an agent that has arrived stays, also where the disk fails just behind its commit", async () => {
+  const world = await newWorld(there);
+  const { open } = fs.promises;
+  const spy = spyOn(fs.promises, "open").mockImplementation(async (...args) => {
+    if (String(args[0]).endsWith(`${world.instanceId}/agents`)) throw new Error("the disk is gone");
+    return await open(...args);
+  });
+  const bundle = bundleOf(manifest({ agent: { name: "Ada", slug: "ada" } }), ["workspace/a.md", "a"]);
+  try {
+    expect((await world.import(bundle)).status).toBe(500);
+  } finally {
+    spy.mockRestore();
+  }
+  await there.app.settled();
+  const { data } = (await world.person.ask("GET", `${world.instance}/agents`)).body;
+  expect(data.map(({ slug, files }: { slug: string; files: string[] }) => [slug, files])).toEqual([["ada", ["a.md"]]]);
+});
+
+test("names and titles of as many characters as they may have come back, also where each is two units of UTF-16", async () => {
+  const owls = (count: number) => "🦉".repeat(count);
+  const a = await newWorld(here);
+  const { path } = await a.create({ name: owls(100), slug: "owls" });
+  const { conversationId } = (await a.person.ask("POST", `${path}/conversations`, { title: owls(200) })).body;
+  const sender = { type: owls(200), id: owls(200), name: owls(200) };
+  await a.person.ask("POST", `${path}/messages`, { message: "Hello", conversationId, sender });
+
+  const b = await newWorld(there);
+  const { status, body } = await b.import(await a.export(path, "?history=true"));
+  expect([status, body.name]).toEqual([201, owls(100)]);
+  const arrived = `${b.instance}/agents/${body.agentId}`;
+  const { data } = (await b.person.ask("GET", `${arrived}/conversations`)).body;
+  const conversation = data.find(({ isDefault }: { isDefault: boolean }) => !isDefault);
+  expect(conversation.title).toBe(owls(200));
+  const messages = `${arrived}/messages?conversationId=${conversation.conversationId}`;
+  expect((await b.person.ask("GET", messages)).body.data[0].sender).toEqual(sender);
 });

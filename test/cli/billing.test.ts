@@ -57,7 +57,7 @@ test("for people it shows the balance, a daily chart and the last transactions, 
   expect(output).toMatch(new RegExp(`\n${today} {2}#{40} 0\\.\\d+\n`));
   expect(output.match(/^\d{4}-\d\d-\d\d {2}/gm)).toHaveLength(14);
   expect(output).toMatch(/ {2}credit {2}5\.00 +1[45]\.\d\d +-\n/);
-  expect(output).toMatch(/ {2}usage {3}-0\.\d+ +(9|10)\.\d\d +inst_\w{32}\n/);
+  expect(output).toMatch(/ {2}usage {3}-0\.\d+ +(9|10)\.\d\d +(Nest|Perch)\n/);
   expect(output).toMatch(/ {2}credit {2}10\.00 +10\.00 +-\n$/);
   expect(output).not.toContain("\u001b");
 });

@@ -1,10 +1,11 @@
-/** Lists on a terminal of 80 columns, whatever they contain. */
+/** What commands show on a terminal of 80 columns, and of 60, whatever it contains. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { openFoundation } from "../../src/app/foundation.ts";
 import { type Home, makeHome, onTerminal, operate, run } from "./command-line.ts";
 import { AGENT, CONVERSATION, type HostileServer, INSTANCE, recordOf, startHostileServer } from "./hostile-server.ts";
 
 const COLUMNS = 80;
+const FEW_COLUMNS = 60;
 const LONG = "a text that is far longer than there is room for in the column of any table 日本語の説明 "
   .repeat(3)
   .trim();
@@ -36,8 +37,8 @@ afterAll(async () => {
 });
 
 /** The lines that a command shows on a terminal of this width. */
-async function linesOf(words: string[], env: Record<string, string> = {}): Promise<string[]> {
-  await using terminal = onTerminal(home, words, { NO_COLOR: "1", ...env }, COLUMNS);
+async function linesOf(words: string[], env: Record<string, string> = {}, columns = COLUMNS): Promise<string[]> {
+  await using terminal = onTerminal(home, words, { NO_COLOR: "1", ...env }, columns);
   expect([await terminal.exited, terminal.screen()]).toEqual([0, expect.any(String)]);
   return terminal.screen().trimEnd().split("\r\n");
 }
@@ -68,6 +69,15 @@ test("what doctor finds, and what it advises, goes on below itself", async () =>
   expect(lines.length).toBeGreaterThan(20);
   for (const line of lines) if (!/^(ok|FAIL) /.test(line)) expect(line).toMatch(/^ {19}\S/);
   expect(widest(lines)).toBeLessThanOrEqual(COLUMNS);
+});
+
+test("on a narrow terminal, what doctor finds stands below the name of the check", async () => {
+  await using terminal = onTerminal(home, ["doctor", "--data", home.dataDir], { NO_COLOR: "1" }, FEW_COLUMNS);
+  await terminal.exited;
+  const lines = terminal.screen().trimEnd().split("\r\n");
+  expect(lines.filter((line) => /^(ok {2}|FAIL) {2}[a-z]+$/.test(line))).toHaveLength(14);
+  for (const line of lines) if (!/^(ok|FAIL) /.test(line)) expect(line).toMatch(/^ {6}\S/);
+  expect(widest(lines)).toBeLessThanOrEqual(FEW_COLUMNS);
 });
 
 test("an agent's record and files fit, and so do the balance and its transactions", async () => {
@@ -104,11 +114,16 @@ test("the operator's lists fit", async () => {
     [["account", "list"], accountId],
     [["invite", "list"], inviteId],
     [["outbox"], "123456"],
-    [["audit"], "account"],
+    [["audit"], "account.create"],
+    [["audit"], `by ${accountId}`],
+    [["audit"], "note: a text that is far longer"],
   ] as const) {
     const lines = await linesOf([...words, "--data", home.dataDir]);
     expect(lines.length).toBeGreaterThan(1);
     expect([words, widest(lines) <= COLUMNS]).toEqual([words, true]);
     expect(lines.join("\n")).toContain(whole);
   }
+  const narrow = await linesOf(["audit", "--data", home.dataDir], {}, FEW_COLUMNS);
+  expect(widest(narrow)).toBeLessThanOrEqual(FEW_COLUMNS);
+  expect(narrow.join("\n")).toContain(accountId);
 });

@@ -25,8 +25,8 @@ test("no line starts with closing punctuation", () => {
 
 test("a word longer than a line stays in one piece, on a line of its own", () => {
   const address = `https://example.org/${"a".repeat(65)}`;
-  expect(wrapText(`see ${address} there`, 20)).toEqual(["see", `${address} there`]);
-  expect(wrapText(`see ${address} for all the rest`, 20)).toEqual(["see", `${address} for all the`, "rest"]);
+  expect(wrapText(`see ${address} there`, 20)).toEqual(["see", address, "there"]);
+  expect(wrapText(`see ${address} for all the rest`, 20)).toEqual(["see", address, "for all the rest"]);
 });
 
 /** What a terminal of this width shows after the writes and removals. */
@@ -47,7 +47,7 @@ function createScreen(columns: number, prefix: string) {
       },
     },
     () => columns,
-    prefix.length,
+    { column: prefix.length },
   );
   return { write, lines };
 }

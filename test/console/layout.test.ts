@@ -150,3 +150,24 @@ browserTest("the first load takes few requests, and the next none for what has n
     },
   );
 });
+
+browserTest(
+  "on a phone, the link to an agent's details stands in one row with the buttons, below the state",
+  async () => {
+    await talkAtLength();
+    await withConsole(
+      () => server.url,
+      async (page) => {
+        await page.setViewportSize(PHONE);
+        await openAs(page, server.url, person.token);
+        await page.getByText("Question 7", { exact: true }).waitFor();
+        const boxOf = async (id: string) => (await page.locator(id).boundingBox()) ?? expect.unreachable();
+        const [state, details, clear, power] = await Promise.all(
+          ["#instance-state", "#to-agent", "#chat-clear", "#instance-power"].map(boxOf),
+        );
+        expect([clear?.y, power?.y]).toEqual([details?.y, details?.y]);
+        expect(details?.y).toBeGreaterThanOrEqual((state?.y ?? 0) + (state?.height ?? 0));
+      },
+    );
+  },
+);

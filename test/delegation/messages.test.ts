@@ -86,6 +86,15 @@ describe("a message to another agent", () => {
     }
   });
 
+  test("gives that conversation the whole name of who asks, whatever characters it is of", async () => {
+    const displayName = "🦉".repeat(100);
+    const owl = await it.agent(named("Owl"), { displayName });
+    it.when("plan", [ask("bob", "which day?")], "On Friday.");
+    await it.send(owl, "plan");
+    const [{ title }] = await conversationsOf(bob);
+    expect(title).toBe(`Asked by ${displayName}`);
+  });
+
   test("is one conversation for each of the caller's", async () => {
     it.when("plan", [ask("bob", "which day?")], "On Friday.");
     await it.send(ada, "plan");

@@ -1,11 +1,19 @@
 import { afterAll, beforeEach, expect, test } from "bun:test";
-import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { BusyModel, filesFolder, whileHolding } from "../../src/models/store/add.ts";
 import { createHub } from "../../src/models/store/hub.ts";
+import { writeManifest } from "../../src/models/store/manifest.ts";
 import { type PullOptions, pullModel } from "../../src/models/store/pull.ts";
-import { findModel, listModels, missingFiles, unfinishedModels } from "../../src/models/store/store.ts";
+import {
+  findModel,
+  listModels,
+  MAX_MODELS,
+  missingFiles,
+  modelFolder,
+  unfinishedModels,
+} from "../../src/models/store/store.ts";
 import { startHub } from "../support/hub.ts";
 import { processCommand } from "./local-setting.ts";
 
@@ -168,6 +176,20 @@ test("files that were lost are fetched again", async () => {
   expect(isWhole()).toBe(false);
   await pull();
   expect(isWhole()).toBe(true);
+});
+
+test("a host with as many models as it may have gets the files of one of them again, and no further model", async () => {
+  await pull();
+  const found = findModel(dataDir, "tiny") ?? expect.unreachable();
+  for (let at = 1; at < MAX_MODELS; at++) {
+    const [name, folder] = [`other-${at}`, modelFolder(dataDir, `other-${at}`)];
+    mkdirSync(folder);
+    writeManifest(folder, { ...found.manifest, name });
+  }
+  rmSync(join(found.folder, WEIGHTS));
+  await pull();
+  expect(isWhole()).toBe(true);
+  await expect(pull({ name: "one-more" })).rejects.toThrow(`the host has ${MAX_MODELS} models already`);
 });
 
 test("the token is sent to the hub, and not to where its files are", async () => {

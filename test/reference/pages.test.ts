@@ -1,4 +1,4 @@
-import { afterAll, expect, test } from "bun:test";
+import { afterAll, expect, spyOn, test } from "bun:test";
 import { faultsOf } from "../support/axe.ts";
 import { browserTest, withBrowser } from "../support/browser.ts";
 import type { OpenApi } from "../support/openapi-check.ts";
@@ -20,6 +20,8 @@ const PAGES: [path: string, type: string][] = [
 test.each(PAGES)("%s is sent gzipped to clients that accept it, and only once", async (path, type) => {
   const gzipped = await fetch(at(path), { decompress: false, headers: { "Accept-Encoding": "gzip" } });
   expect(gzipped.headers.get("content-encoding")).toBe("gzip");
+  const liked = await fetch(at(path), { decompress: false, headers: { "Accept-Encoding": "br, gzip;q=0.5" } });
+  expect(liked.headers.get("content-encoding")).toBe("gzip");
   const plain = await fetch(at(path), { headers: { "Accept-Encoding": "gzip;q=0" } });
   expect(plain.headers.get("content-encoding")).toBeNull();
   expect(Buffer.from(Bun.gunzipSync(await gzipped.bytes()))).toEqual(Buffer.from(await plain.bytes()));
@@ -33,6 +35,17 @@ test.each(PAGES)("%s is sent gzipped to clients that accept it, and only once", 
   }
   const again = await fetch(at(path), { headers: { "If-None-Match": gzipped.headers.get("etag") ?? "" } });
   expect([again.status, await again.text()]).toEqual([304, ""]);
+});
+
+test("clients that accept no gzip make the host unpack a page once, not for each of them", async () => {
+  const unpack = spyOn(Bun, "gunzipSync");
+  try {
+    const ask = () => fetch(at("/docs/swagger-ui.js"), { headers: { "Accept-Encoding": "identity" } });
+    for (let asked = 0; asked < 3; asked++) expect((await (await ask()).bytes()).byteLength).toBeGreaterThan(1_000_000);
+    expect(unpack.mock.calls.length).toBeLessThanOrEqual(1);
+  } finally {
+    unpack.mockRestore();
+  }
 });
 
 test("the licences of the viewer and of everything bundled with it are served", async () => {

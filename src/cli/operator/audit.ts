@@ -2,7 +2,7 @@ import { isoTime, isoTimeOrNull } from "../../lib/clock.ts";
 import type { AuditVerdict } from "../../storage/audit-verify.ts";
 import type { AuditRow } from "../../storage/schema.ts";
 import { Failure } from "../failure.ts";
-import { printJson, printTable, say } from "../output.ts";
+import { colours, layOut, printJson, printTable, say, sayBeside, terminalColumns } from "../output.ts";
 import { checkAuditLog, describeVerdict } from "./check-audit.ts";
 import { type DataOptions, withData } from "./data-folder.ts";
 
@@ -25,15 +25,35 @@ export function showAudit(options: DataOptions & { json?: true; verify?: true })
       if (page.length < PAGE) break;
     }
     if (options.json) printJson(rows.map(show));
-    else
-      printTable(
-        ["TIME", "ACTOR", "ACTION", "SUBJECT", "DETAIL"],
-        rows.map((row) => [isoTime(row.createdAt), row.actor, row.action, row.subject, row.detail]),
-        "The audit log is empty.",
-        { shorten: ["ACTOR", "ACTION", "SUBJECT", "DETAIL"] },
-      );
+    else print(rows);
   });
 }
+
+const HEADS = ["TIME", "ACTOR", "ACTION", "SUBJECT", "DETAIL"];
+/** Where what belongs to an entry starts on a terminal that is too narrow for a table. */
+const COLUMN = 4;
+
+/** A table where it fits; else each entry on lines of its own, so that ids and details are whole. */
+function print(rows: readonly AuditRow[]): void {
+  const cells = rows.map((row) => [isoTime(row.createdAt), row.actor, row.action, row.subject, row.detail]);
+  const columns = terminalColumns();
+  if (columns === null || layOut(HEADS, cells, Number.POSITIVE_INFINITY).every((line) => line.length <= columns)) {
+    printTable(HEADS, cells, "The audit log is empty.", {});
+    return;
+  }
+  for (const { createdAt, actor, action, subject, detail } of rows) {
+    const time = isoTime(createdAt).replace("T", " ").replace(/\.\d+/, "");
+    const indent = " ".repeat(COLUMN);
+    say(colours.dim(time), "  ", colours.bold(action));
+    sayBeside([indent], COLUMN, subject);
+    sayBeside([indent], COLUMN, [`by ${actor}`, ...wordsOf(detail)].join(", "), colours.dim);
+  }
+}
+
+const wordsOf = (detail: string): string[] =>
+  Object.entries(JSON.parse(detail) as object).map(
+    ([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`,
+  );
 
 const show = ({ auditId, actor, action, subject, detail, createdAt, hash }: AuditRow) => ({
   auditId,

@@ -18,7 +18,7 @@ export async function checkBackups(config: Settings): Promise<Finding> {
   if (!existsSync(databaseOf(config))) return pass("none yet: there is nothing to back up");
   const destination = openDestination(placeOf(config));
   const makeOne = `keep the server running, see its log, or make one: ${roost("backup create FILE", dataDir)}`;
-  const [newest] = scheduledOf(await destination.list());
+  const [newest] = scheduledOf(await destination.list(), Date.now());
   if (newest === undefined) return fail(`there is none in ${destination.pathOf("")}`, makeOne);
   const path = destination.pathOf(newest.name);
   const about = `${path} of ${shortTime(newest.createdAtMs)}`;

@@ -1,5 +1,5 @@
 import { messageOf } from "../failure.ts";
-import { colours, printJson, sayBeside } from "../output.ts";
+import { colours, printJson, say, sayBeside, terminalColumns } from "../output.ts";
 import { checkBackups } from "./check-backups.ts";
 import { checkDatabase, checkDisk, checkKeys } from "./check-data.ts";
 import { checkAddedModels, checkAddress, checkClock, checkMail, checkModel, checkSandbox } from "./check-host.ts";
@@ -46,11 +46,17 @@ function unexpected(error: unknown): Finding {
     : fail(words.slice(0, at), words.slice(at + 2));
 }
 
-/** Where what was found starts. */
-const COLUMN = 19;
+/** Where what was found starts: beside the check's name, or on a narrow terminal below it. */
+const BESIDE = 19;
+const BELOW = 6;
+const NARROW = 72;
 
 function print(check: string, { ok, detail, mend }: Finding): void {
   const mark = ok ? colours.green("ok  ") : colours.red("FAIL");
-  sayBeside([mark, `  ${check.padEnd(11)}  `], COLUMN, detail);
-  if (mend !== null) sayBeside([" ".repeat(COLUMN)], COLUMN, `→ ${mend}`, colours.yellow);
+  const isNarrow = (terminalColumns() ?? NARROW) < NARROW;
+  const column = isNarrow ? BELOW : BESIDE;
+  const indent = " ".repeat(column);
+  if (isNarrow) say(mark, `  ${check}`);
+  sayBeside(isNarrow ? [indent] : [mark, `  ${check.padEnd(11)}  `], column, detail);
+  if (mend !== null) sayBeside([indent], column, `→ ${mend}`, colours.yellow);
 }

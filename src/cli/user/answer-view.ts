@@ -94,5 +94,5 @@ const MAX_ASIDE = 120;
 function openLine(column: number): (text: string) => void {
   if (terminalColumns() === null) return stream;
   const page = { write: (text: string) => stream(text), takeBack: (_: string, from: number) => stream(backTo(from)) };
-  return createWordWrap(page, () => terminalColumns() ?? 80, column);
+  return createWordWrap(page, () => terminalColumns() ?? 80, { column });
 }

@@ -19,6 +19,7 @@ export async function showBilling(options: ServerOptions & { json?: true }): Pro
     printJson({ ...billing, days: costs, transactions });
     return;
   }
+  const names = await namesOfInstances(client, transactions);
   printFields(fieldsOf(billing, client.url));
   say("");
   say(colours.bold(`USDC by day, the last ${DAYS} days`));
@@ -38,11 +39,22 @@ export async function showBilling(options: ServerOptions & { json?: true }): Pro
       type,
       shortMoney(amount),
       cents(balanceAfter),
-      instanceId ?? (txHash === null ? "-" : `${network} ${txHash}`),
+      instanceId === null ? (txHash === null ? "-" : `${network} ${txHash}`) : (names.get(instanceId) ?? instanceId),
     ]),
     "Nothing was credited or used yet.",
     { shorten: ["FOR"] },
   );
+}
+
+/** By id; one that is deleted has none any more. */
+async function namesOfInstances(
+  client: Client,
+  transactions: readonly Pick<Records["Transaction"], "instanceId">[],
+): Promise<Map<string, string>> {
+  const names = new Map<string, string>();
+  if (transactions.every(({ instanceId }) => instanceId === null)) return names;
+  for await (const { instanceId, name } of client.all("/v1/instances")) names.set(instanceId, name);
+  return names;
 }
 
 function fieldsOf(billing: Records["Billing"], url: string): [name: string, value: string][] {

@@ -198,7 +198,7 @@ async function skillInBundle(bundle: Uint8Array<ArrayBuffer>, skill: string): Pr
   const files: [string, string][] = [];
   try {
     const unzipped = new Blob([bundle]).stream().pipeThrough(new DecompressionStream("gzip"));
-    for await (const entry of readTar(unzipped)) {
+    for await (const entry of readTar(unzipped, BUNDLE_BOUNDS.headers)) {
       if (!entry.name.startsWith(prefix)) continue;
       const bytes = await entry.bytes(BUNDLE_BOUNDS.fileBytes);
       files.push([entry.name.slice(prefix.length), new TextDecoder("utf-8", { fatal: true }).decode(bytes)]);

@@ -20,7 +20,7 @@ export interface Held<T> {
 export interface Places<T> {
   /**
    * Resolves once there is room; owners that wait take turns. The model's `bytes` must not exceed the budget. Throws the
-   * signal's reason.
+   * signal's reason, and what `open` throws.
    */
   take(wanted: Wanted, owner: string, signal: AbortSignal): Promise<Held<T>>;
   close(): Promise<void>;
@@ -36,6 +36,7 @@ interface Waiting<T> {
   wanted: Wanted;
   signal: AbortSignal;
   resolve(held: Held<T>): void;
+  reject(error: unknown): void;
 }
 
 export interface PlacesOptions<T> {
@@ -76,26 +77,35 @@ export function createPlaces<T>({ budgetBytes, open, isLoaded, close }: PlacesOp
     return place;
   }
 
+  function hold(place: Place<T>): Held<T> {
+    place.users++;
+    place.usedAt = ++uses;
+    let left = false;
+    const leave = () => {
+      if (left) return;
+      left = true;
+      place.users--;
+      serve();
+    };
+    return { value: place.value, leave };
+  }
+
   function serve(): void {
     let blocked = false;
-    queue.serve(({ wanted, signal, resolve }) => {
+    queue.serve(({ wanted, signal, resolve, reject }) => {
       if (signal.aborted) return "taken";
-      // Who waits for room is not overtaken: others could keep the memory in use for ever.
-      const place = blocked ? null : placeFor(wanted);
-      if (place === null) {
-        blocked = true;
-        return "skip owner";
+      try {
+        // Who waits for room is not overtaken: others could keep the memory in use for ever.
+        const place = blocked ? null : placeFor(wanted);
+        if (place === null) {
+          blocked = true;
+          return "skip owner";
+        }
+        resolve(hold(place));
+      } catch (error) {
+        // Such as a model that was removed meanwhile: whoever is served here need not be who waits for it.
+        reject(error);
       }
-      place.users++;
-      place.usedAt = ++uses;
-      let left = false;
-      const leave = () => {
-        if (left) return;
-        left = true;
-        place.users--;
-        serve();
-      };
-      resolve({ value: place.value, leave });
       return "taken";
     });
   }
@@ -109,7 +119,7 @@ export function createPlaces<T>({ budgetBytes, open, isLoaded, close }: PlacesOp
         serve(); // takes it out of the queue
       };
       signal.addEventListener("abort", onAbort, { once: true });
-      queue.add(owner, { wanted, signal, resolve });
+      queue.add(owner, { wanted, signal, resolve, reject });
       serve();
       return promise.finally(() => signal.removeEventListener("abort", onAbort));
     },

@@ -154,11 +154,15 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     onProcess(undefined);
     clearTimeout(idleTimer);
     log.warn({ how, pending: pending.size }, "model process ended");
+    // A request that is retried starts the next process, which does not hang.
+    const wasHung = hung;
     for (const [id, work] of [...pending]) {
       if (work.shown || work.retried) {
         forget(id);
-        const what = hung ? "did not answer in time" : "stopped in the middle of its work";
-        work.onFailure(new ModelError(hung ? "silent" : "broken", `The local model ${what}. Send the message again.`));
+        const what = wasHung ? "did not answer in time" : "stopped in the middle of its work";
+        work.onFailure(
+          new ModelError(wasHung ? "silent" : "broken", `The local model ${what}. Send the message again.`),
+        );
       } else {
         work.retried = true;
         work.started = false;
@@ -188,12 +192,13 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
 
   function endWhenIdle(): void {
     clearTimeout(idleTimer);
+    const idle = child;
+    if (idle === undefined) return;
     idleTimer = setTimeout(() => {
-      const idle = child;
       child = undefined;
-      idle?.kill();
+      idle.kill();
       onProcess(undefined);
-      log.info({ pid: idle?.pid }, "model process ended: idle");
+      log.info({ pid: idle.pid }, "model process ended: idle");
     }, options.idleMs);
     idleTimer.unref();
   }

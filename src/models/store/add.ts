@@ -50,9 +50,9 @@ export async function whileHolding<T>({ dataDir, name }: ModelPlace, work: () =>
   }
 }
 
-/** Throws if the host has as many models as it may. */
-export function requireFewModels(dataDir: string): void {
-  if (listModels(dataDir).length < MAX_MODELS) return;
+/** Throws if the host has as many models as it may, and this one is not among them. */
+export function requireFewModels({ dataDir, name }: ModelPlace): void {
+  if (listModels(dataDir).filter(({ manifest }) => manifest.name !== name).length < MAX_MODELS) return;
   throw new UnusableModel(`the host has ${MAX_MODELS} models already; remove one first`);
 }
 

@@ -28,7 +28,7 @@ export interface ImportOptions extends AddOptions {
 /** Copies the model's files; on a file system that can share them, without taking space. Throws `UnusableModel`. */
 export async function importModel(options: ImportOptions): Promise<Added> {
   const { dataDir, name, folder, onProgress } = options;
-  requireFewModels(dataDir);
+  requireFewModels(options);
   const existing = findModel(dataDir, name);
   if (existing !== null && missingFiles(existing).length === 0) {
     throw new UnusableModel(`there is a model ${name} already; remove it first, or use --name`);

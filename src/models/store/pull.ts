@@ -40,7 +40,7 @@ const MAX_SMALL_BYTES = 64 * 1024 * 1024;
 /** Null if the model is there already, in the hub's newest revision. Throws `HubError` or `UnusableModel`. */
 export async function pullModel(options: PullOptions): Promise<Added | null> {
   const { dataDir, name, hub, hubUrl, repository, signal } = options;
-  requireFewModels(dataDir);
+  requireFewModels(options);
   return whileHolding(options, async () => {
     const revision = await hub.revision(repository, signal);
     const source = { hub: hubUrl, repository, revision };

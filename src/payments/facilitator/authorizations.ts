@@ -12,6 +12,11 @@ export interface AuthorizationId {
   nonce: string;
 }
 
+export interface OpenAuthorization {
+  id: AuthorizationId;
+  createdAt: number;
+}
+
 export interface Authorizations {
   find(id: AuthorizationId): AuthorizationRow | undefined;
   /** Stores one before it is passed on; it is on disk when this returns. */
@@ -19,8 +24,8 @@ export interface Authorizations {
   change(id: AuthorizationId, change: Partial<Pick<AuthorizationRow, "status" | "txHash">>): void;
   /** Whether one of the account's may still be settling: a new payment might be a second one. */
   isSettling(accountId: string, now: number): boolean;
-  /** Those that may still reach the chain, oldest first. */
-  open(networks: readonly NetworkName[], limit: number): { id: AuthorizationId; row: AuthorizationRow }[];
+  /** Those that may still reach the chain, oldest first; after `after`, if it is given. */
+  open(networks: readonly NetworkName[], after: OpenAuthorization | null, limit: number): OpenAuthorization[];
   /** Removes at most `limit` decided long ago: the signatures have expired by then. Returns whether there may be more. */
   prune(now: number, limit: number): boolean;
 }
@@ -73,20 +78,24 @@ export function createAuthorizations({ db, transaction }: Store): Authorizations
         return old.length === limit;
       });
     },
-    open(networks, limit) {
+    open(networks, after, limit) {
       const names = new Map(networks.map((name) => [NETWORKS[name].chainId, name]));
+      const { chainId, payer, nonce, createdAt } = authorizations;
+      const isAfter =
+        after &&
+        sql`(${createdAt}, ${chainId}, ${payer}, ${nonce})
+          > (${after.createdAt}, ${NETWORKS[after.id.network].chainId}, ${after.id.payer}, ${after.id.nonce})`;
       const rows = db
-        .select()
+        .select({ chainId, payer, nonce, createdAt })
         .from(authorizations)
-        .where(and(isOpen, inArray(authorizations.chainId, [...names.keys()])))
-        .orderBy(asc(authorizations.createdAt))
+        .where(and(isOpen, inArray(chainId, [...names.keys()]), isAfter ?? undefined))
+        .orderBy(asc(createdAt), asc(chainId), asc(payer), asc(nonce))
         .limit(limit)
         .all();
       return rows.flatMap((row) => {
         const network = names.get(row.chainId);
-        return network
-          ? [{ id: { network, payer: row.payer as AuthorizationId["payer"], nonce: row.nonce }, row }]
-          : [];
+        const id = network && { network, payer: row.payer as AuthorizationId["payer"], nonce: row.nonce };
+        return id ? [{ id, createdAt: row.createdAt }] : [];
       });
     },
   };

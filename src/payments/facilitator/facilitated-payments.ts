@@ -10,7 +10,7 @@ import { createNewTransactionLimit } from "../new-transaction-limit.ts";
 import type { Payment, Refusal } from "../payment.ts";
 import type { AuthorizationRow } from "../schema.ts";
 import type { Arrivals } from "./arrivals.ts";
-import type { AuthorizationId, Authorizations } from "./authorizations.ts";
+import type { AuthorizationId, Authorizations, OpenAuthorization } from "./authorizations.ts";
 import type { Facilitator } from "./facilitator.ts";
 import { parseSignedPayment, refusalOf, type SignedPayment, signedPaymentHeader } from "./signed-payment.ts";
 import { ASKED, facilitatorRequest, type Offer, paidHeaders } from "./x402-protocol.ts";
@@ -24,6 +24,7 @@ export interface FacilitatedPaymentParts {
   networks: readonly NetworkName[];
   headOf(network: NetworkName): Promise<bigint | null>;
   offer: () => Offer;
+  checkEveryMs?: number;
 }
 
 export interface FacilitatedPayments {
@@ -64,6 +65,7 @@ interface Flight {
  */
 export function createFacilitatedPayments(parts: FacilitatedPaymentParts): FacilitatedPayments {
   const { clock, log, facilitator, authorizations, arrivals, networks, headOf, offer } = parts;
+  const { checkEveryMs = CHECK_EVERY_MS } = parts;
   const newTransactions = createNewTransactionLimit(clock);
   const lookupLimit = createLookupLimit(clock);
   // A facilitator is slow: no account's payments may take all connections to it.
@@ -74,6 +76,8 @@ export function createFacilitatedPayments(parts: FacilitatedPaymentParts): Facil
   const stopped = Promise.withResolvers<never>();
   stopped.promise.catch(() => undefined);
   let looking: Promise<void> = Promise.resolve();
+  /** The last one that was looked for: those behind it have their turn next, then the oldest again. */
+  let last: OpenAuthorization | null = null;
 
   /**
    * Does not wait for the facilitator when the server stops: what it did is found on the chain after the next start.
@@ -161,19 +165,22 @@ export function createFacilitatedPayments(parts: FacilitatedPaymentParts): Facil
   }
 
   /** Skips those that a request is waiting for. */
-  async function lookForAll(): Promise<void> {
-    for (const { id } of authorizations.open(networks, CHECKED_PER_PASS)) {
+  async function lookForSome(): Promise<void> {
+    const some = authorizations.open(networks, last, CHECKED_PER_PASS);
+    for (const one of some) {
       if (stopping.signal.aborted) return;
-      if (!flights.has(keyOf(id))) await arrivals.look(id);
+      last = one;
+      if (!flights.has(keyOf(one.id))) await arrivals.look(one.id);
     }
+    if (some.length < CHECKED_PER_PASS) last = null;
   }
 
   async function goOnLooking(): Promise<void> {
     while (!stopping.signal.aborted) {
-      await lookForAll().catch((err) => {
+      await lookForSome().catch((err) => {
         if (!stopping.signal.aborted) log.error({ err }, "looking for signed payments failed; it will be retried");
       });
-      await waitFor(CHECK_EVERY_MS, stopping.signal).catch(() => undefined);
+      await waitFor(checkEveryMs, stopping.signal).catch(() => undefined);
     }
   }
 

@@ -1,0 +1,47 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { type Asking, startAsking } from "../approvals/asking.ts";
+import { scriptedTool } from "../support/scripted-tools.ts";
+
+const WHOLE = Array.from({ length: 4_000 }, (_, at) => `row ${at}`).join("\n");
+const MAX_KEPT = 32;
+
+let it: Asking;
+beforeAll(async () => {
+  it = await startAsking([scriptedTool("dump", "nothing", async () => WHOLE)]);
+});
+beforeEach(() => it.begin());
+afterAll(() => it.stop());
+
+/** So many calls with a long output in one answer, and their results. */
+async function dump(count: number): Promise<string[]> {
+  const calls = Array.from({ length: count }, (_, at) => ({ id: `call_${at}`, name: "dump", arguments: {} }));
+  it.when("do it", { kind: "tools", calls }, { kind: "text", tokens: ["Done."] });
+  await it.until("run.completed", await it.queue("do it"));
+  return it.results("do it");
+}
+const namesIn = (results: readonly string[]) =>
+  results.map((result) => /all of it is in (tool-output\/\S+-dump\.txt): read_file/.exec(result)?.[1]);
+
+async function kept(): Promise<string[]> {
+  const { data } = (await it.person.ask("GET", it.at("/files?limit=100"))).body;
+  const names = data.map(({ name }: { name: string }) => name);
+  return names.filter((name: string) => name.startsWith("tool-output/"));
+}
+
+describe("outputs that are kept as files", () => {
+  test("make room for each other, and never at the cost of a file that somebody else has put beside them", async () => {
+    const own = "tool-output/0-mine.md";
+    await it.person.ask("PUT", it.at(`/files/${own}`), "Mine.", { "Content-Type": "text/plain" });
+    for (let made = 0; made <= MAX_KEPT; made += 3) expect(namesIn(await dump(3))).not.toContain(undefined);
+    await dump(1);
+    expect(await kept()).toContain(own);
+    expect((await kept()).filter((name) => name !== own)).toHaveLength(MAX_KEPT);
+  });
+
+  test("of the same answer are all kept, also where each has to make room", async () => {
+    for (let made = 0; made < MAX_KEPT; made += 8) await dump(8);
+    const names = namesIn(await dump(4));
+    expect(names).not.toContain(undefined);
+    expect(await kept()).toEqual(expect.arrayContaining(names));
+  });
+});
