@@ -14,8 +14,13 @@ export interface Housekeeping {
 /**
  * Runs the tasks soon after the start and then hourly, unless the ones before take that long: twice at once would only
  * take more from the requests. A failure is logged and retried next time. And bounds the garbage of this thread.
+ * With `onlyWhenTold`, the tasks run only when `tidy` is called.
  */
-export function startHousekeeping(tasks: Record<string, () => void | Promise<void>>, log: Log): Housekeeping {
+export function startHousekeeping(
+  tasks: Record<string, () => void | Promise<void>>,
+  log: Log,
+  onlyWhenTold = false,
+): Housekeeping {
   const runAll = async () => {
     for (const [task, run] of Object.entries(tasks)) {
       try {
@@ -32,7 +37,7 @@ export function startHousekeeping(tasks: Record<string, () => void | Promise<voi
     last = last.then(runAll).finally(() => unfinished--);
     return last;
   };
-  const tidyIfIdle = () => unfinished === 0 && void tidy();
+  const tidyIfIdle = () => !onlyWhenTold && unfinished === 0 && void tidy();
   const timer = setInterval(tidyIfIdle, INTERVAL_MS);
   timer.unref();
   const first = setTimeout(tidyIfIdle, 10_000);

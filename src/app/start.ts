@@ -72,6 +72,8 @@ export interface AppOptions extends FeatureOptions {
   ollamaUrl?: string | undefined;
   /** How long an MCP client's message waits for its answer. */
   mcpWaitMs?: number | undefined;
+  /** For tests, whose clock may be anywhere: nothing is removed for its age unless they say so. */
+  tidiesOnlyWhenTold?: boolean | undefined;
 }
 
 /**
@@ -104,7 +106,7 @@ async function startOn(
   config: Config,
   foundation: Foundation,
   log: Log,
-  { ollamaUrl = OLLAMA_URL, mcpWaitMs, ...options }: AppOptions,
+  { ollamaUrl = OLLAMA_URL, mcpWaitMs, tidiesOnlyWhenTold, ...options }: AppOptions,
 ): Promise<App> {
   const { store } = foundation;
   const machine = readMachineLimits();
@@ -228,7 +230,7 @@ async function startOn(
   const probing = setTimeout(() => void sandbox.probe(), PROBE_AFTER_MS);
   probing.unref();
   const check = checkInBackground(config.dataDir, log);
-  const housekeeping = startHousekeeping(housekeepingTasks(features, retention, lives), log);
+  const housekeeping = startHousekeeping(housekeepingTasks(features, retention, lives), log, tidiesOnlyWhenTold);
 
   return {
     url: listener.url,

@@ -6,7 +6,15 @@ import { createFairQueue } from "../lib/fair-queue.ts";
 import { createCheckpoints, type Progress } from "./checkpoints.ts";
 import { type CommitHook, runAll, undoAll } from "./commit-hooks.ts";
 import { createCommitPace } from "./commit-pace.ts";
-import { createPrivately, damagedError, isDamage, openError, prepareConnection, quickCheck } from "./connection.ts";
+import {
+  createPrivately,
+  damagedError,
+  forgetStatistics,
+  isDamage,
+  openError,
+  prepareConnection,
+  quickCheck,
+} from "./connection.ts";
 import { migrate } from "./migrate.ts";
 import { createSnapshot, type Snapshot } from "./snapshot.ts";
 import { prepareTransactions } from "./transactions.ts";
@@ -79,6 +87,7 @@ export function openStore(dataDir: string, syncOf: (path: string) => WalSync = c
     prepareConnection(sqlite);
     quickCheck(sqlite, path);
     migrate(sqlite, dataDir);
+    forgetStatistics(sqlite);
   } catch (error) {
     sqlite.close();
     throw isDamage(error) ? damagedError(path, error.message) : openError(path, error);
@@ -282,11 +291,6 @@ function createStore(sqlite: Database, path: string, walSync: WalSync): Store {
       checkpoints.close();
       walSync.close();
       closed = true;
-      try {
-        sqlite.run("PRAGMA optimize");
-      } catch {
-        // Only statistics for the query planner: a full disk must not keep the server from stopping cleanly.
-      }
       sqlite.close();
     },
   };

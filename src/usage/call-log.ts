@@ -1,4 +1,5 @@
 import { dayOf } from "../lib/calendar.ts";
+import { withTimeout } from "../lib/concurrency.ts";
 import type { RunTally } from "../runtime/model-call.ts";
 import type { Store } from "../storage/store.ts";
 import type { Scope } from "./budgets.ts";
@@ -20,6 +21,8 @@ export interface EndedCall {
  * still there (`recover`).
  */
 export interface CallLog {
+  /** Says that a call goes out: `close` waits for it. Call what it returns once the call has ended and is added. */
+  begin(): () => void;
   add(ended: EndedCall): void;
   /** Writes the calls of a run that have ended. Call it in a transaction. Returns them. */
   writeOf(runId: string): readonly EndedCall[];
@@ -36,11 +39,15 @@ export interface CallLog {
   recover(): ReadonlySet<string>;
   /** Adds calls up from time to time. */
   run(): void;
-  /** Writes what waits. */
+  /**
+   * Writes what waits, with the calls that the stop has cut off: each has taken what is known of it. One that does not
+   * end within a second counts like those of a process that died.
+   */
   close(): Promise<void>;
 }
 
 const TOTAL_MS = 10_000;
+const CUT_OFF_MS = 1_000;
 /** Calls added up in one commit, with requests in between. */
 const AT_ONCE = 500;
 /** For calls that belong to no run. */
@@ -59,6 +66,8 @@ export function createCallLog(
 ): CallLog {
   /** By run. */
   const waiting = new Map<string, readonly EndedCall[]>();
+  let open = 0;
+  let onAllEnded: (() => void) | undefined;
   let isTotalled = false;
   let totalling: Promise<void> | null = null;
   let timer: ReturnType<typeof setInterval> | undefined;
@@ -136,6 +145,12 @@ export function createCallLog(
   }
 
   return {
+    begin() {
+      open++;
+      return () => {
+        if (--open === 0) onAllEnded?.();
+      };
+    },
     add(ended) {
       const key = ended.call.runId ?? NO_RUN;
       waiting.set(key, [...(waiting.get(key) ?? []), ended]);
@@ -179,6 +194,9 @@ export function createCallLog(
     async close() {
       clearInterval(timer);
       await totalling?.catch(() => {});
+      const { promise, resolve } = Promise.withResolvers<void>();
+      onAllEnded = resolve;
+      if (open > 0) await withTimeout(promise, CUT_OFF_MS);
       await Promise.allSettled([...waiting.keys()].map((key) => store.commitSoon(() => writeOf(key), "process")));
     },
   };

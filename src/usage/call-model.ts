@@ -13,7 +13,7 @@ export interface CallModelParts {
   /** Throws `ModelError` for a model that the host does not have. */
   engineOf(model: string): ModelEngine;
   reservations: Reservations;
-  callLog: Pick<CallLog, "add" | "writeSoon">;
+  callLog: Pick<CallLog, "begin" | "add" | "writeSoon">;
   onModelCall(call: ModelCallFigures): void;
 }
 
@@ -56,17 +56,22 @@ export function createCallModel(parts: CallModelParts): CallModel {
 
   return async function* callModel(call, signal) {
     const last = call.models.length - 1;
-    for (const [at, model] of call.models.entries()) {
-      let isShown = false;
-      try {
-        for await (const events of ask(call, model, signal)) {
-          isShown = true;
-          yield events;
+    const end = parts.callLog.begin();
+    try {
+      for (const [at, model] of call.models.entries()) {
+        let isShown = false;
+        try {
+          for await (const events of ask(call, model, signal)) {
+            isShown = true;
+            yield events;
+          }
+          return;
+        } catch (error) {
+          if (isShown || at === last || signal.aborted || !mayAnswerElsewhere(error)) throw error;
         }
-        return;
-      } catch (error) {
-        if (isShown || at === last || signal.aborted || !mayAnswerElsewhere(error)) throw error;
       }
+    } finally {
+      end();
     }
   };
 }

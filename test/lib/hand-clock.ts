@@ -29,3 +29,10 @@ export function handClock(startMs = Date.now()): HandClock {
     },
   };
 }
+
+/** Goes on from today's noon (UTC), so that no test sees a day end. */
+export function clockFromNoon(): Clock {
+  const noon = Math.floor(Date.now() / DAY) * DAY + DAY / 2;
+  const began = performance.now();
+  return { now: () => noon + Math.floor(performance.now() - began), monotonicNs: () => process.hrtime.bigint() };
+}

@@ -1,11 +1,15 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { dayOf } from "../../src/lib/calendar.ts";
 import { type Asking, startAsking, strangersTool } from "../approvals/asking.ts";
+import { clockFromNoon } from "../lib/hand-clock.ts";
+
+const clock = clockFromNoon();
 
 let it: Asking;
 let path: string;
 beforeAll(async () => {
   const moreTools = [strangersTool("The stranger's parrot is called Rasputin.")];
-  it = await startAsking(undefined, { moreTools }, { ROOST_READS_PER_SECOND: "100000" });
+  it = await startAsking(undefined, { moreTools, clock }, { ROOST_READS_PER_SECOND: "100000" });
   path = `/v1/instances/${it.instance}/agents/${it.agent}`;
 });
 afterAll(() => it.stop());
@@ -37,7 +41,7 @@ async function vectors(): Promise<void> {
 }
 const write = (name: string, text: string) => it.person.ask("PUT", `${path}/files/${name}`, text);
 const read = async (name: string) => (await it.person.ask("GET", `${path}/files/${name}`)).body as string;
-const day = () => new Date().toISOString().slice(0, 10);
+const day = () => dayOf(clock.now());
 
 async function say(message: string, ...calls: [name: string, input: object][]): Promise<string> {
   if (calls.length > 0) it.calls(message, ...calls);

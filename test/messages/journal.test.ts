@@ -240,18 +240,30 @@ test("after a restart a completed tool call is not repeated: the model gets its 
   ]);
 });
 
-test("usage before a restart counts in the run's record and message, while it runs and at its end", async () => {
-  const { runId } = await askUntilTheModelHangs();
-  expect((await it.run(runId)).body.usage).toMatchObject({ promptTokens: 9, completionTokens: 7 });
-  // The model is asked while the step is still being written.
-  while ((await it.run(runId)).body.steps < 2);
-  it.when("time?", { kind: "text", tokens: ["Noon."], usage: { prompt_tokens: 12, completion_tokens: 3 } });
-  await it.server.restart();
-  const frames = await it.until("run.completed", runId);
-  const used = { promptTokens: 21, completionTokens: 10, totalTokens: 31 };
-  expect((await it.run(runId)).body).toMatchObject({ usage: used, steps: 3 });
-  expect(frames.at(-2)?.data.message.usage).toEqual(used);
-});
+const INTERRUPTED: [string, () => number][] = [
+  ["has just begun", () => 1],
+  // Its row is then there, for the case that the host dies.
+  ["takes longer than a second", () => rowsOf("model_reservations")],
+];
+const rowsOf = (table: string) => it.server.foundation.store.sqlite.query(`SELECT 1 FROM ${table}`).all().length;
+
+test.each(INTERRUPTED)(
+  "usage before a restart counts in the run's record and message, while it runs and at its end, if a call %s",
+  async (_, count) => {
+    const { runId } = await askUntilTheModelHangs();
+    while (count() === 0) await new Promise((resolve) => setImmediate(resolve));
+    expect((await it.run(runId)).body.usage).toMatchObject({ promptTokens: 9, completionTokens: 7 });
+    // The model is asked while the step is still being written.
+    while ((await it.run(runId)).body.steps < 2);
+    it.when("time?", { kind: "text", tokens: ["Noon."], usage: { prompt_tokens: 12, completion_tokens: 3 } });
+    await it.server.restart();
+    const frames = await it.until("run.completed", runId);
+    const used = { promptTokens: 21, completionTokens: 10, totalTokens: 31 };
+    expect((await it.run(runId)).body).toMatchObject({ usage: used, steps: 3 });
+    expect(frames.at(-2)?.data.message.usage).toEqual(used);
+    expect(rowsOf("model_reservations")).toBe(0);
+  },
+);
 
 test("a tool call whose outcome the crash lost is reported as unknown, and is not repeated", async () => {
   const { runId } = await askUntilTheModelHangs();

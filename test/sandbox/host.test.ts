@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openFoundation } from "../../src/app/foundation.ts";
 import { type RunningBinary, startBinary } from "../support/binary.ts";
+import { ENDLESS, runsEndless, until } from "../support/endless-script.ts";
 import { type MockAnswer, type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
 
 let mock: MockModelServer;
@@ -62,10 +63,6 @@ const scriptsOf = (host: number): number[] =>
     .filter((name) => argumentsOf(name).some((word) => word.startsWith("{") && word.includes(`"parent":${host},`)))
     .map(Number);
 
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await new Promise((resolve) => setImmediate(resolve));
-}
-
 test("the binary runs a script for an agent, says its level, and starts nothing before the first script", async () => {
   const { server, send } = await startHost();
   await using _ = server;
@@ -80,9 +77,9 @@ test("a host that is asked to end leaves no script behind, and ends in time", as
   const { server, send } = await startHost();
   await using _ = server;
   await send("1");
-  const endless = send("for (;;);").catch(() => null);
+  const endless = send(ENDLESS).catch(() => null);
   const host = server.process.pid;
-  await until(() => scriptsOf(host).some(isBusy));
+  await until(() => scriptsOf(host).some(runsEndless));
   expect(await server.stop()).toBe(0);
   await endless;
   expect(scriptsOf(host)).toEqual([]);
@@ -92,21 +89,10 @@ test("a host that is killed takes its scripts with it", async () => {
   const { server, send } = await startHost();
   await using _ = server;
   await send("1");
-  const endless = send("for (;;);").catch(() => null);
+  const endless = send(ENDLESS).catch(() => null);
   const host = server.process.pid;
-  await until(() => scriptsOf(host).some(isBusy));
+  await until(() => scriptsOf(host).some(runsEndless));
   await server.kill();
   await endless;
   await until(() => scriptsOf(host).length === 0);
 });
-
-/** Whether a process has used more of a processor than its start takes: it runs a script that does not end. */
-function isBusy(pid: number): boolean {
-  try {
-    const [user = 0, system = 0] =
-      readFileSync(`/proc/${pid}/stat`, "latin1").split(") ").at(-1)?.split(" ").slice(11, 13).map(Number) ?? [];
-    return user + system > 60; // of a hundredth of a second each
-  } catch {
-    return false;
-  }
-}

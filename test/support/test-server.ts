@@ -99,6 +99,7 @@ export async function startTestServer(
       app: await startApp(bindAddress(config, told), config, foundation, told, {
         ollamaUrl,
         mcpWaitMs,
+        tidiesOnlyWhenTold: true,
         tools: { only, more },
         probeSandbox,
       }),

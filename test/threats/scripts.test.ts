@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { startLocked } from "../../src/sandbox/probe.ts";
 import { FAULTS, INPUT, NOTHING, WAYS_OUT } from "../sandbox/escape-attempts.ts";
 import { buildBinary } from "../support/binary.ts";
+import { ENDLESS, runsEndless, until } from "../support/endless-script.ts";
 import { type Argument, takeOver, threadsOf } from "./injection.ts";
 import { type Call, startWorld, type World } from "./world.ts";
 
@@ -121,12 +122,10 @@ describe("a script of an agent reaches the host", () => {
 
   test("while one runs, its process has no environment, no capability and no descriptor of the host, in every thread", async () => {
     const agent = await world.newAgent();
-    const running = agent.run(["run_javascript", { code: "console.log('runs'); for (;;);" }]);
-    let pid: number | undefined;
-    while (pid === undefined) {
-      pid = childrenOf(world.server.process.pid).find((child) => runsScript(child) && hasWorked(child));
-      await new Promise(setImmediate);
-    }
+    const scripts = () => childrenOf(world.server.process.pid).filter(runsEndless);
+    const others = scripts();
+    const running = agent.run(["run_javascript", { code: ENDLESS }]);
+    const pid = await until(() => scripts().find((one) => !others.includes(one)));
     const status = threadsOf(pid).map((thread) => readFileSync(`/proc/${pid}/task/${thread}/status`, "utf8"));
     const locks = status.map((text) =>
       ["NoNewPrivs", "Seccomp", "CapEff", "CapPrm"].map(
@@ -146,28 +145,6 @@ describe("a script of an agent reaches the host", () => {
 
 const childrenOf = (pid: number): number[] =>
   readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number);
-
-/** Whether the process has locked itself, which it does before it reads its script. */
-function runsScript(pid: number): boolean {
-  try {
-    const isScript = readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("sandbox-script");
-    return isScript && /^Seccomp:\s+2/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
-  } catch {
-    return false;
-  }
-}
-
-/** Whether it has worked for longer than one that stands ready for a script: three tenths of a second. */
-function hasWorked(pid: number): boolean {
-  try {
-    const fields = readFileSync(`/proc/${pid}/stat`, "utf8")
-      .replace(/^.*\) /, "")
-      .split(" ");
-    return Number(fields[11]) + Number(fields[12]) >= 30;
-  } catch {
-    return false;
-  }
-}
 
 const EPERM = -1;
 const ENOSYS = -38;

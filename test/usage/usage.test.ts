@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { dayOf } from "../../src/lib/calendar.ts";
+import { clockFromNoon, DAY, SECOND } from "../lib/hand-clock.ts";
 import { type Conversation, startConversation } from "../messages/conversation.ts";
 import { startRawServer } from "../support/raw-http-server.ts";
 
@@ -10,9 +11,12 @@ const folder = mkdtempSync(join(tmpdir(), "roost-prices-"));
 const prices = join(folder, "prices.json");
 writeFileSync(prices, JSON.stringify({ "openai:mock": { prompt: 2.5, cached: 0.25, completion: 10 } }));
 
+const clock = clockFromNoon();
 let it: Conversation;
 beforeAll(async () => {
-  it = await startConversation({ ROOST_MODEL_PRICES: prices, ROOST_MODELS: "spare,unpriced" });
+  it = await startConversation({ ROOST_MODEL_PRICES: prices, ROOST_MODELS: "spare,unpriced" }, undefined, undefined, {
+    clock,
+  });
 });
 afterAll(async () => {
   await it.stop();
@@ -34,7 +38,7 @@ test("a message's call is in the usage at once, by agent, instance, model and da
   expect(await ofAgent()).toEqual({ agentId: it.agent, runs: 1, modelCalls: 1, ...figures });
   expect((await usage("by=instance")).data).toMatchObject([{ instanceId: it.instance }]);
   expect((await usage("by=model")).data).toMatchObject([{ model: "openai:mock" }]);
-  expect((await usage("by=day")).data).toMatchObject([{ day: dayOf(Date.now()) }]);
+  expect((await usage("by=day")).data).toMatchObject([{ day: dayOf(clock.now()) }]);
 });
 
 test("the run tells what it took, who answered, and what it cost", async () => {
@@ -97,7 +101,7 @@ test("a limit that is used up refuses messages until the day ends, without calli
   const before = it.mock.requests.length;
   const { status, headers, body } = await it.send("hi");
   expect([status, body.error.code]).toEqual([429, "budget_exceeded"]);
-  const left = Math.ceil((86_400_000 - (Date.now() % 86_400_000)) / 1000);
+  const left = Math.ceil((DAY - (clock.now() % DAY)) / SECOND);
   expect(Math.abs(Number(headers.get("retry-after")) - left)).toBeLessThan(30);
   expect(it.mock.requests.length).toBe(before);
 });
