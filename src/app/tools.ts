@@ -99,9 +99,10 @@ export function createTools(parts: ToolParts, { only, more = [] }: ToolChoice): 
       counts.set(key, known);
     },
     async noteChange({ instanceId, agentId, runId }, tool, approvalId) {
-      const actor = instances.find(instanceId)?.accountId ?? "host";
+      const accountId = instances.find(instanceId)?.accountId;
+      const actor = accountId ?? "host";
       const entry = { actor, action: "tool.call", subject: agentId, detail: { tool, runId, approvalId } };
-      await store.commitSoon(() => audit.append(entry), "process");
+      await store.commitSoon(() => audit.append(entry), "process", accountId);
     },
   };
   const runCode = createCodeRunner({

@@ -43,6 +43,15 @@ test("each server's own word for the size is understood, and nonsense is none", 
   expect(asked).toEqual([{ path: "/v1/models", authorization: "Bearer k" }]);
 });
 
+test("however large a context a server states, prompts are no longer than of a million tokens", async () => {
+  const { baseUrl } = serve(() =>
+    list({ id: "vast", context_length: 90_000_000 }, { id: "odd", max_model_len: 1e300 }),
+  );
+  const sizes = createContextSizes({ baseUrl });
+  expect(await read(sizes, "vast")).toBe(1_048_576);
+  expect(sizes.of("odd")).toBeNull();
+});
+
 test("one request answers many questions, and after ten minutes the server is asked again", async () => {
   let size = 1_000;
   let now = 0;

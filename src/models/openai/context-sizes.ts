@@ -24,11 +24,17 @@ const FRESH_MS = 10 * 60_000;
 const RETRY_MS = 60_000;
 const MAX_MODELS = 1_000;
 const MAX_NAME = 200;
-/** What lies outside is no size of a context. */
+/** What is less is no size of a context. */
 const MIN_TOKENS = 256;
-const MAX_TOKENS = 100_000_000;
+/** A server's word decides how long the prompts are that this host holds in memory, and an instance may bring the server. */
+const MAX_TOKENS = 1_048_576;
 
-const Size = z.int().min(MIN_TOKENS).max(MAX_TOKENS).optional().catch(undefined);
+const Size = z
+  .int()
+  .min(MIN_TOKENS)
+  .transform((stated) => Math.min(stated, MAX_TOKENS))
+  .optional()
+  .catch(undefined);
 const Model = z.lazy(() =>
   z.object({
     id: z.string().max(MAX_NAME),
