@@ -44,7 +44,7 @@ function packagesOf(files: readonly string[]): Component[] {
     files.flatMap((file) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(file.replace(/^[^/]*:/, ""))?.[0] ?? []),
   );
   // The console and the build's plugins take files in ways that the bundler does not list.
-  for (const name of ["onnxruntime-node", "swagger-ui-dist"]) folders.add(join("node_modules", name));
+  for (const name of ["marked", "onnxruntime-node", "swagger-ui-dist"]) folders.add(join("node_modules", name));
   const found = new Map<string, Component>();
   for (const folder of folders) {
     const path = resolve(ROOT, folder);

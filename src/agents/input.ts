@@ -31,7 +31,7 @@ export const model = z.lazy(() =>
     .describe("Of several, the first that can be reached answers; null for the host's default"),
 );
 /** Name → text. Not a `z.record`, which drops the name `__proto__`. */
-const filesOf = (expected: string, isContent: (content: unknown) => boolean) =>
+const filesOf = (expected: string, isContent: (content: unknown) => boolean, form: object) =>
   z
     .unknown()
     .transform((given, { issues }): FileChange[] => {
@@ -45,12 +45,14 @@ const filesOf = (expected: string, isContent: (content: unknown) => boolean) =>
       const wrong = files.find(({ content }) => !isContent(content));
       return wrong ? refuse(expected, [wrong.name]) : files;
     })
-    .meta({ type: "object", maxProperties: MAX_FILES_PER_REQUEST });
+    .meta({ type: "object", maxProperties: MAX_FILES_PER_REQUEST, additionalProperties: form });
 const isText = (content: unknown) => typeof content === "string";
 
-export const newFiles = z.lazy(() => filesOf("text", isText));
+export const newFiles = z.lazy(() => filesOf("text", isText, { type: "string" }));
 export const changedFiles = z.lazy(() =>
-  filesOf("text, or null to delete the file", (content) => content === null || isText(content)),
+  filesOf("text, or null to delete the file", (content) => content === null || isText(content), {
+    anyOf: [{ type: "string" }, { type: "null" }],
+  }),
 );
 
 /** Often enough for what a person would look after now and then, and not so often that it costs more than it is worth. */

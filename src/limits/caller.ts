@@ -51,9 +51,9 @@ const NEEDS: Record<Exclude<Access, "public">, string> = {
   chat: "the scope chat or write",
   write: "the scope write",
   approve: "the scope approve, which a key has only if it was named for it",
-  account: "the scope write and no instanceId",
-  "account-read": "a scope and no instanceId",
-  keys: "the scopes read, write and chat, and no instanceId",
+  account: "the scope write, and not to be limited to an instance",
+  "account-read": "a scope, and not to be limited to an instance",
+  keys: "the scopes read, write and chat, and not to be limited to an instance",
 };
 
 /** The table of scopes: whether the caller's credential allows `access`. */

@@ -111,8 +111,10 @@ export function createEmbedding({ store, log, queue, thread, embed, isChatting }
         const [vector] = await embed([query.slice(0, MAX_CHARACTERS)], signal, { isQuestion: true });
         return vector === undefined ? { vector: null, reason: BROKEN } : { vector };
       } catch (err) {
-        if (!ended.signal.aborted) log.warn({ err }, "a memory was searched without the embedding model");
         const isLate = err instanceof DOMException && err.name === "TimeoutError";
+        // The first search is often late, because it has the model loaded.
+        if (isLate) log.debug("the embedding model was late for a search of a memory");
+        else if (!ended.signal.aborted) log.warn({ err }, "a memory was searched without the embedding model");
         return { vector: null, reason: isLate ? LATE : BROKEN };
       }
     },

@@ -5,6 +5,7 @@ import { namedCall } from "./named-call.ts";
 import { createOutputCheck, MAX_REPAIRS } from "./output-check.ts";
 import { buildPrompt, shrinkPrompt, toMessages } from "./prompt.ts";
 import type { JournalStep, LoopEvent, LoopOutcome, RunInput, RunOutcome } from "./protocol.ts";
+import { createShownText, type ShownText } from "./shown-text.ts";
 import { type CallParts, makeCalls } from "./step-calls.ts";
 import { createTranscript, LoopDetected } from "./transcript.ts";
 
@@ -64,10 +65,12 @@ async function* steps(run: RunInput, parts: LoopParts): AsyncGenerator<LoopEvent
   const { limits = {}, functions = [] } = run;
   const transcript = createTranscript(run.model.contextTokens);
   const check = limits.output && createOutputCheck(limits.output);
+  const shown = createShownText();
   let repairs = 0;
   // Journaled steps are not repeated, but after a crash their text is shown again.
   for (const [at, step] of run.journal.entries()) {
     if (step.text !== "" && !run.journalShown) yield { type: "delta", text: step.text };
+    shown.end(step.text);
     if (yield* makeCalls(at + 1, step, parts, transcript)) return { kind: "waiting" };
   }
   let shrinks = 0;
@@ -79,7 +82,7 @@ async function* steps(run: RunInput, parts: LoopParts): AsyncGenerator<LoopEvent
     let answer: StepAnswer;
     try {
       const messages = [...toMessages(current), ...transcript.messages];
-      answer = yield* oneStep(streamModel(messages, signal, "answer", current.kept.places), check === undefined);
+      answer = yield* oneStep(streamModel(messages, signal, "answer", current.kept.places), check ? null : shown);
     } catch (error) {
       const overflow = error instanceof ModelError ? error.overflow : undefined;
       if (!overflow || ++shrinks > MAX_SHRINKS) throw error;
@@ -102,12 +105,13 @@ async function* steps(run: RunInput, parts: LoopParts): AsyncGenerator<LoopEvent
         step--;
         continue;
       }
-      yield { type: "delta", text: answer.text };
+      yield { type: "delta", text: shown.add(answer.text) };
     }
     if (answer.calls.length === 0) {
       return { kind: "completed", finishReason: answer.finish === "length" ? "length" : "stop" };
     }
     if (yield* makeCalls(step, answer, parts, transcript)) return { kind: "waiting" };
+    shown.end(answer.text);
   }
   return { kind: "failed", code: "model_error", message: `the agent did not reach an answer in ${MAX_STEPS} steps` };
 }
@@ -122,8 +126,11 @@ interface StepAnswer extends JournalStep {
   finish: FinishReason;
 }
 
-/** `shows` is false while it is not known whether the text may be shown. */
-async function* oneStep(stream: AsyncIterable<ModelEvent[]>, shows: boolean): AsyncGenerator<LoopEvent, StepAnswer> {
+/** `shown` is null while it is not known whether the text may be shown. */
+async function* oneStep(
+  stream: AsyncIterable<ModelEvent[]>,
+  shown: ShownText | null,
+): AsyncGenerator<LoopEvent, StepAnswer> {
   const answer: StepAnswer = { text: "", calls: [], finish: "stop" };
   for await (const batch of stream) {
     let delta = "";
@@ -146,8 +153,9 @@ async function* oneStep(stream: AsyncIterable<ModelEvent[]>, shows: boolean): As
       }
     }
     if (delta !== "") {
-      answer.text += delta;
-      if (shows) yield { type: "delta", text: delta };
+      const text = shown?.add(delta) ?? delta;
+      answer.text += text;
+      if (shown) yield { type: "delta", text };
     }
   }
   return answer;

@@ -112,7 +112,7 @@ export function messagesOf({ role, text, images, calls, steps = [] }: Turn): Mod
 }
 
 const madeCalls = (text: string, calls: readonly MadeCall[]): ModelMessage[] => [
-  { role: "assistant", content: text, toolCalls: calls.map(({ call }) => call) },
+  { role: "assistant", content: text.trimStart(), toolCalls: calls.map(({ call }) => call) },
   ...calls.map(({ call, result }): ModelMessage => ({ role: "tool", toolCallId: call.id, content: result })),
 ];
 

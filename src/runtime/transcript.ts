@@ -61,7 +61,11 @@ export function createTranscript(contextTokens = Number.POSITIVE_INFINITY): Tran
   return {
     messages,
     addAnswer(text, calls) {
-      add({ role: "assistant", content: text, toolCalls: calls.map(({ id, name, input }) => ({ id, name, input })) });
+      add({
+        role: "assistant",
+        content: text.trimStart(),
+        toolCalls: calls.map(({ id, name, input }) => ({ id, name, input })),
+      });
     },
     addFault(text, fault) {
       messages.push({ role: "assistant", content: text }, { role: "user", content: repairOf(fault) });

@@ -295,6 +295,11 @@ test("commands refuse a folder that does not exist, and say what to run; none cr
     ]);
     const made = readdirSync(other.folder, { recursive: true }).map(String);
     expect(made.filter((path) => path.startsWith("dta") || path.includes("roost"))).toEqual([]);
+    // `npm start` serves ./data, so that is where a newcomer's host is.
+    expect((await operate(other, ["invite", "create"])).code).toBe(0);
+    const near = await run(other, ["invite", "list"]);
+    expect(near.errors).toEndWith("; there is some in ./data: add --data ./data\n");
+    expect((await run(other, ["doctor"])).output).toContain("to check that in ./data, add --data ./data");
   } finally {
     other.remove();
   }

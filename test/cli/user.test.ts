@@ -62,6 +62,22 @@ test("an invalid invite is refused with the server's message", async () => {
   expect(ran.errors).toContain("invite");
 });
 
+test("a login that was given up before its code goes on with that code, and its answers may come all at once", async () => {
+  const late = makeHome();
+  try {
+    const invite = (await operate(home, ["invite", "create", "--json"])).json().code;
+    const words = ["login", "--url", server.url];
+    const left = await run(late, words, { input: `late@example.org\n${invite}\n` });
+    expect(left).toMatchObject({ code: 1, errors: expect.stringContaining('nothing was given for "Code:"') });
+    const [{ code }] = (await operate(home, ["outbox", "--json"])).json();
+    const again = await run(late, words, { input: `late@example.org\n${code}\n` });
+    expect(again.errors).toMatch(/too many codes were requested; try again in \d+ seconds .* been sent one, give that/);
+    expect(again).toMatchObject({ code: 0, output: expect.stringContaining("as late@example.org") });
+  } finally {
+    late.remove();
+  }
+});
+
 test("a login's key is never sent to another server", async () => {
   const seen: string[] = [];
   const other = Bun.serve({

@@ -48,7 +48,7 @@ describe("roost wallet show", () => {
       const { code, errors } = await operate(other, ["wallet", words]);
       expect([code, errors]).toEqual([
         1,
-        `roost: there is no wallet in ${other.dataDir}; the first \`roost serve\` creates one\n`,
+        expect.stringMatching(/^roost: there is no Roost data in .* The first start creates it: roost serve --data /),
       ]);
     }
     expect(existsSync(join(other.dataDir, "wallet.json"))).toBe(false);

@@ -76,6 +76,29 @@ browserTest("an approval is shown whole, also after a reload, and approved by ke
   });
 });
 
+browserTest("an approval is shown from its beginning, and stands above the answer once it is decided", async () => {
+  await withPage(async (page) => {
+    await page.setViewportSize(LAPTOP);
+    await write(page, "Mail it", ["mail", { key: "A line of the letter.\n".repeat(60) }]);
+    const card = page.locator(".approval");
+    const log = await page.locator("#chat-log").boundingBox();
+    const title = await card.getByRole("heading").boundingBox();
+    expect(title?.y).toBeGreaterThanOrEqual(log?.y ?? 0);
+    expect(title?.y).toBeLessThan((log?.y ?? 0) + (log?.height ?? 0) / 2);
+    thenSay("It is mailed, \n\n- with all that it says\n".repeat(20));
+    await card.getByRole("button", { name: "Approve" }).click();
+    await card.getByText("Approved by").waitFor();
+    const said = page.locator(".turn.agent .said");
+    await said.getByText("with all that it says").nth(19).waitFor();
+    expect(await card.evaluate((one) => one.nextElementSibling?.className)).toBe("said");
+    // The conversation follows what is said.
+    await page.waitForFunction(() => {
+      const { scrollHeight, scrollTop, clientHeight } = document.querySelector("#chat-log") ?? document.body;
+      return scrollHeight - scrollTop - clientHeight < 2;
+    });
+  });
+});
+
 browserTest("a call is denied, and one that was decided elsewhere or cancelled can no longer be decided", async () => {
   await withPage(async (page) => {
     const card = (at: number) => page.locator(".approval").nth(at);

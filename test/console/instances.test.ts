@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect } from "bun:test";
 import type { Page } from "playwright-core";
+import { faultsOf } from "../support/axe.ts";
 import { browserTest } from "../support/browser.ts";
 import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
 import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
@@ -109,6 +110,29 @@ browserTest("an instance without an agent offers to create one", async () => {
     expect(
       body.data.map((each: { instanceId: string; agentCount: number }) => [each.instanceId, each.agentCount]),
     ).toEqual([[home, 1]]);
+  });
+});
+
+browserTest("an agent is added to the instance that is open, with who it is, and shown", async () => {
+  const home = await make("home", "Ada");
+  await make("garden", "Bea");
+  await withPage(async (page) => {
+    await row(page, "home").locator("summary").click();
+    await row(page, "home").getByText("Ada").click();
+    await page.locator("#agent-name", { hasText: "Ada" }).waitFor();
+    const form = page.locator("#new-agent");
+    await form.getByText("New agent").click();
+    await form.getByText("In home").waitFor();
+    expect(await faultsOf(page)).toEqual([]);
+    await form.getByLabel("Name").fill("Librarian");
+    await form.getByLabel("Who it is").fill("You are a librarian.");
+    await form.getByRole("button", { name: "Create" }).click();
+    await page.locator("#agent-name", { hasText: "Librarian" }).waitFor();
+    await row(page, "home").getByText("Librarian").waitFor();
+    const agents = `/v1/instances/${home}/agents`;
+    const made = (await person.ask("GET", agents)).body.data.find((one: { name: string }) => one.name === "Librarian");
+    const soul = await person.ask("GET", `${agents}/${made.agentId}/files/SOUL.md`);
+    expect(JSON.stringify(soul.body)).toContain("You are a librarian.");
   });
 });
 

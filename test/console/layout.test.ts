@@ -25,10 +25,10 @@ beforeEach(async () => {
 });
 
 /** An instance with an agent and a conversation that is longer than any screen. */
-async function talkAtLength(): Promise<void> {
+async function talkAtLength(name = "Ada"): Promise<void> {
   const { body: instance } = await person.ask("POST", "/v1/instances", { name: "A room with a name of some length" });
   const agents = `/v1/instances/${instance.instanceId}/agents`;
-  const { body: agent } = await person.ask("POST", agents, { name: "Ada" });
+  const { body: agent } = await person.ask("POST", agents, { name });
   for (let count = 0; count < 8; count++) {
     model.script({ kind: "text", tokens: ["A line of an answer that goes on for a while. ".repeat(12)] });
     await person.ask("POST", `${agents}/${agent.agentId}/messages`, { message: `Question ${count}` });
@@ -38,7 +38,7 @@ async function talkAtLength(): Promise<void> {
 browserTest(
   "the message box is on screen on a small laptop and on a phone, whatever was said and is written",
   async () => {
-    await talkAtLength();
+    await talkAtLength("An agent whose name goes on, Donaudampfschifffahrtsgesellschaftskapitän");
     await withConsole(
       () => server.url,
       async (page) => {
@@ -48,6 +48,8 @@ browserTest(
           await page.getByText("Question 7", { exact: true }).waitFor();
           for (const text of ["", "many\nlines\n".repeat(40)]) {
             await page.fill("#chat-input", text);
+            // The name in the empty box does not make it higher.
+            if (text === "") expect((await page.locator("#chat-input").boundingBox())?.height).toBeLessThan(60);
             for (const id of ["#chat-input", "#chat-send", "#agent-name"]) {
               const box = await page.locator(id).boundingBox();
               expect(box).not.toBeNull();

@@ -41,7 +41,7 @@ test("each is the same in every encoding, and small in the one that browsers use
     }
   }
   const sent = await Promise.all(paths.map(async (path) => (await get(path, { "Accept-Encoding": "br" })).bytes()));
-  expect(sent.reduce((sum, { byteLength }) => sum + byteLength, 0)).toBeLessThan(48 * 1024);
+  expect(sent.reduce((sum, { byteLength }) => sum + byteLength, 0)).toBeLessThan(64 * 1024);
 });
 
 test("files named for their contents are cached; the page itself is only sent again if it has changed", async () => {

@@ -85,6 +85,7 @@ browserTest("an approval leads to its own conversation, and a denial takes its r
     await page.getByText("See it in its conversation").click();
     await page.locator("#conversation-name", { hasText: "Letters" }).waitFor();
     const card = page.locator(".exchange .approval");
+    await card.getByText("tell your agent why").click();
     await card.getByLabel("tell your agent why").fill("not to strangers");
     await card.getByRole("button", { name: "Deny" }).click();
     await page.locator(".turn.agent .said", { hasText: "Then not." }).waitFor();

@@ -9,7 +9,7 @@ const notUsed = (): never => {
 
 test("a search goes on without the query's vector, and says why, where the embedding model's process hangs or cannot start", async () => {
   const lines: string[] = [];
-  const log = pino({}, { write: (line) => void lines.push(JSON.parse(line).msg) });
+  const log = pino({ level: "debug" }, { write: (line) => void lines.push(JSON.parse(line).msg) });
   for (const [command, reason] of [
     [[process.execPath, "-e", "process.on('message', () => {})"], "did not answer in time"],
     [["/nowhere/roost", "model-process"], "cannot be used"],
@@ -30,5 +30,8 @@ test("a search goes on without the query's vector, and says why, where the embed
     await embedding.stop();
     await close();
   }
-  expect(lines).toEqual(Array(2).fill("a memory was searched without the embedding model"));
+  expect(lines).toEqual([
+    "the embedding model was late for a search of a memory",
+    "a memory was searched without the embedding model",
+  ]);
 });

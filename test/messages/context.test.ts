@@ -72,7 +72,7 @@ test("a later prompt shows the tools that were called for an answer, and what th
   expect(messages[2]).toMatchObject({ content: "Let me look." });
   expect(messages[2]?.tool_calls?.[0]?.function).toEqual({ name: "look", arguments: '{"at":"the door"}' });
   expect(messages[3]).toMatchObject({ content: "It is blue.", tool_call_id: messages[2]?.tool_calls?.[0]?.id });
-  expect(messages[4]?.content).toBe(" It is blue.");
+  expect(messages[4]?.content).toBe("It is blue.");
   expect((await context()).pieces.some(({ text }: { text: string }) => text.includes("(called look"))).toBe(true);
 });
 

@@ -262,3 +262,15 @@ test("an event stream names the schema of its events' data, and every event of i
   const event = EventRecord.unwrap();
   for (const one of data) expect(event.parse(one)).toEqual(one);
 });
+
+test("no field of a request is an object that must be empty: the clients' types would refuse what it takes", () => {
+  const empty: string[] = [];
+  const look = (node: unknown, path: string): void => {
+    if (typeof node !== "object" || node === null) return;
+    const { type, properties, additionalProperties } = node as Record<string, unknown>;
+    if (type === "object" && properties === undefined && additionalProperties === undefined) empty.push(path);
+    for (const [key, value] of Object.entries(node)) look(value, `${path}/${key}`);
+  };
+  for (const { path, method, operation } of operations) look(operation.requestBody, `${method} ${path}`);
+  expect(empty).toEqual([]);
+});

@@ -214,6 +214,27 @@ test("what an earlier attempt completed is shown again but not repeated", async 
   expect(kinds(events)).toBe("delta step delta ended");
 });
 
+test("what is said before a call and after it are two paragraphs, also after a wait and after a crash", async () => {
+  const inOne = await play({
+    answers: [
+      [text("I will look."), [call("a")]],
+      [text("It "), text("is noon.")],
+    ],
+  });
+  expect(spoken(inOne.events)).toBe("I will look.\n\nIt is noon.");
+  expect(inOne.asked[1]?.[2]?.content).toBe("I will look.");
+  const journal = [{ text: "I will look.", calls: [made("a", "noon")] }];
+  const answers = [[text("It is noon.")]];
+  const crashed = await play({ answers, run: { journal } });
+  expect(spoken(crashed.events)).toBe("I will look.\n\nIt is noon.");
+  const waited = await play({ answers, run: { journal, journalShown: true } });
+  expect(spoken(waited.events)).toBe("\n\nIt is noon.");
+  const twice = await play({ answers, run: { journal: [...journal, { ...journal[0], text: "\n\nI see." } as never] } });
+  expect(spoken(twice.events)).toBe("I will look.\n\nI see.\n\nIt is noon.");
+  // The break is for people: the model gets what it has said.
+  expect(twice.asked[0]?.at(-2)?.content).toBe("I see.");
+});
+
 test("steps of an earlier attempt count towards the limit", async () => {
   const journal = Array.from({ length: 18 }, (_, at) => ({ text: "", calls: [made("a", `out ${at}`)] }));
   const { asked } = await play({ answers: [[[call("b")]]], run: { journal } });

@@ -4238,7 +4238,9 @@ export interface operations {
                     slug?: string | null;
                     displayName?: string | null;
                     useDefaults?: boolean | null;
-                    files?: Record<string, never> | null;
+                    files?: {
+                        [key: string]: string;
+                    } | null;
                     /** @description Of several, the first that can be reached answers; null for the host's default */
                     model?: (string | string[]) | null;
                     /** @description The owner's word on tools by name; null takes it back */
@@ -4454,7 +4456,9 @@ export interface operations {
                         costPerDay?: ((string | null) | null) | string | null;
                         costPerMonth?: ((string | null) | null) | string | null;
                     } | null;
-                    files?: Record<string, never>;
+                    files?: {
+                        [key: string]: string | null;
+                    };
                     /** @constant */
                     useDefaults?: true;
                     /** @description The owner's word on tools by name; null takes it back */

@@ -9,7 +9,7 @@ import { isDamage, openError } from "../../storage/connection.ts";
 import { SCHEMA_VERSION } from "../../storage/migrate.ts";
 import { isOpen, isOurs, modeOf, PRIVATE_FILES } from "../../storage/private-folder.ts";
 import { checkAuditLog, describeVerdict } from "./check-audit.ts";
-import { databaseOf, versionOf } from "./data-folder.ts";
+import { databaseOf, dataHere, versionOf } from "./data-folder.ts";
 import { type Finding, fail, pass } from "./finding.ts";
 
 type Folder = Pick<Config, "dataDir">;
@@ -19,7 +19,11 @@ const RESTORE = "stop the server and restore the latest backup of the data folde
 /** The database is undamaged, of this binary's schema, with an intact audit log and balanced books. */
 export function checkDatabase(config: Folder): Finding {
   const path = databaseOf(config);
-  if (!existsSync(path)) return pass(`there is none in ${config.dataDir} yet: the first start creates it`);
+  if (!existsSync(path)) {
+    const here = dataHere();
+    const what = here === null ? "the first start creates it" : `to check that in ./data, add --data ${here}`;
+    return pass(`there is none in ${config.dataDir} yet: ${what}`);
+  }
   const damage = damageOf(path);
   if (damage !== null) return fail(`${path} is damaged: ${damage}`, RESTORE);
   const version = versionOf(path) ?? 0;

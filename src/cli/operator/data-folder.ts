@@ -66,11 +66,17 @@ export async function withData<T>(
 /** Throws if there is no database in the data folder. */
 export function requireDataIn(config: Pick<Config, "dataDir">): void {
   if (existsSync(databaseOf(config))) return;
+  const here = dataHere();
   throw new Failure(
     `there is no Roost data in ${config.dataDir}`,
-    `is --data right? The first start creates it: ${roost("serve", config.dataDir)}`,
+    here === null
+      ? `is --data right? The first start creates it: ${roost("serve", config.dataDir)}`
+      : `there is some in ./data: add --data ${here}`,
   );
 }
+
+/** `./data`, which `npm start` serves, if it is a data folder; null if not. */
+export const dataHere = (): string | null => (existsSync(databaseOf({ dataDir: "./data" })) ? "./data" : null);
 
 /** Names of a foreign folder's entries in its error. */
 const MAX_NAMED = 3;

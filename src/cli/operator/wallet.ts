@@ -8,7 +8,7 @@ import { lockDataFolder } from "../../storage/lock.ts";
 import { Failure } from "../failure.ts";
 import { note, printFields, printJson, say } from "../output.ts";
 import { openPrompt } from "../user/prompt.ts";
-import { type DataOptions, readConfig, withData } from "./data-folder.ts";
+import { type DataOptions, readConfig, requireDataIn, withData } from "./data-folder.ts";
 
 interface Options extends DataOptions {
   json?: true;
@@ -16,6 +16,7 @@ interface Options extends DataOptions {
 
 function requireWallet({ dataDir }: Pick<Config, "dataDir">): void {
   if (!existsSync(walletFile(dataDir))) {
+    requireDataIn({ dataDir });
     throw new Failure(`there is no wallet in ${dataDir}`, "the first `roost serve` creates one");
   }
 }

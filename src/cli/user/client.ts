@@ -78,6 +78,7 @@ export function explainError(error: RoostError): { message: string; next: string
   return { message: requestId === null ? error.message : `${error.message} (request ${requestId})`, next: next() };
 
   function next(): string | null {
+    if (/try again in \d/.test(error.message)) return null;
     if (status === 429 && retryAfterSeconds !== null) return `try again in ${retryAfterSeconds} s`;
     if (code === "unauthorized" && server !== null) return `sign in: ${loginAt(server)}`;
     if (code === "unexpected_answer")

@@ -39,7 +39,6 @@ async function signIn(url: string, options: LoginOptions): Promise<Records["Acco
     note(`Signing in to ${url}.`);
     const email = options.email ?? (await prompt.ask("E-mail: "));
     await sendCode(client, email, options.invite, prompt);
-    note(`A code is on its way to ${email}. (On a host without mail, its operator can see it with: roost outbox)`);
     const { token, account } = await verify(client, email, prompt);
     const name = `roost login on ${hostname()}`.slice(0, 100);
     const signedIn = createClient(url, token);
@@ -65,16 +64,22 @@ function profileFor(url: string, email: string): string {
   return other === null || other.email === email ? host : `${email}@${host}`;
 }
 
+/** Sends a code. One that was sent shortly before still works, so then there is nothing to wait for. */
 async function sendCode(client: Client, email: string, invite: string | undefined, prompt: Prompt): Promise<void> {
   const send = (inviteCode?: string) =>
     client.post("/v1/auth/send-code", { body: inviteCode === undefined ? { email } : { email, inviteCode } });
   try {
     await send(invite);
   } catch (error) {
+    if (isRefusal(error) && error.code === "rate_limited") {
+      note(`${explainError(error).message}. If you have been sent one, give that.`);
+      return;
+    }
     if (!isRefusal(error) || error.code !== "invite_required" || invite !== undefined) throw error;
     note("This e-mail address is new here: registering takes an invite code.");
     await send(await prompt.ask("Invite: "));
   }
+  note(`A code is on its way to ${email}. (On a host without mail, its operator can see it with: roost outbox)`);
 }
 
 const TRIES = 3;

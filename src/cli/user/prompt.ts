@@ -19,10 +19,17 @@ export function openPrompt(): Prompt {
     lines.close();
     process.exit(130);
   });
+  let isOver = false;
+  lines.once("close", () => {
+    isOver = true;
+  });
   return {
     async ask(question) {
-      lines.setPrompt(promptOf(question));
-      lines.prompt();
+      // What is left of an input that has ended still answers, but nobody can be asked.
+      if (!isOver) {
+        lines.setPrompt(promptOf(question));
+        lines.prompt();
+      }
       const { done, value } = await waiting.next();
       if (done) throw new Failure(`nothing was given for "${question.trim()}"`);
       return String(value).trim();

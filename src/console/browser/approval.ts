@@ -48,6 +48,7 @@ export function showApproval(approval: Approval, whenDecided: (decision: Decided
     // An answer and an event tell of the same decision.
     if (!isOpen) return;
     isOpen = false;
+    element.classList.add("decided");
     element.replaceChildren(title, make("p", "soft", outcomeOf(decision)));
     // The button that had the focus is gone.
     if (isMine) element.focus();
@@ -62,7 +63,9 @@ export function showApproval(approval: Approval, whenDecided: (decision: Decided
   const note = make("input");
   note.maxLength = 1_000;
   note.autocomplete = "off";
-  const said = make("label", "note", "If you deny it, tell your agent why (optional)", note);
+  const why = questions ? "If you do not answer, tell your agent why" : "If you deny it, tell your agent why";
+  note.setAttribute("aria-label", why);
+  const said = make("details", "note", make("summary", "soft", why), note);
   const deny = (text: string) =>
     button(text, "quiet", () => ({ decision: "deny", ...(note.value.trim() !== "" && { note: note.value.trim() }) }));
 
@@ -75,7 +78,6 @@ export function showApproval(approval: Approval, whenDecided: (decision: Decided
     const form = make("form", "approval-questions");
     const fields = questions.map((one, at) => fieldOf(one, `${title.id}-${at}`));
     const answer = make("button", "", "Answer");
-    said.firstChild?.replaceWith("If you do not answer, tell your agent why (optional)");
     form.append(...fields.map((field) => field.element), said, make("div", "row", answer, deny("Do not answer")));
     form.addEventListener("submit", (event) => {
       event.preventDefault();

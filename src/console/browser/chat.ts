@@ -2,6 +2,7 @@ import { roost } from "./api.ts";
 import { alertFor, attempt, confirmPress, make, nameOf, part, reportErrors, showError } from "./dom.ts";
 import { hashOf } from "./hash.ts";
 import { type Choice, costOf, stateOf } from "./instances.ts";
+import { isAtEnd, toEnd } from "./log-end.ts";
 import { describeAnswers, type Facts, hasTools } from "./model.ts";
 import { exact, isLess } from "./money.ts";
 import { type Account, AGENT, type Agent, INSTANCE, type Instance } from "./records.ts";
@@ -196,7 +197,8 @@ export function createChat(parts: ChatParts): Chat {
       const hint = part("intro-balance", HTMLElement);
       hint.hidden = !charges;
       if (!lacks) {
-        hint.textContent = "An instance costs a little while it runs. You can stop it at any time.";
+        const price = `${exact(billing.pricePerHour)} ${currency} an hour`;
+        hint.textContent = `An instance costs ${price} while it runs, and nothing while you have it stopped.`;
         return;
       }
       const topUp = make("a", "", "top up");
@@ -228,13 +230,14 @@ async function nameConversation(
   place.hidden = false;
 }
 
-/** Keeps the log scrolled to its end, if it was there, when the window or a phone's keyboard changes its height. */
+/** Keeps the log scrolled to its end, if it was there, when it or the window changes its height. */
 function keepAtEnd(): void {
   let atEnd = true;
   log.addEventListener("scroll", () => {
-    atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 80;
+    atEnd = isAtEnd(log);
   });
-  new ResizeObserver(() => {
-    if (atEnd) log.scrollTop = log.scrollHeight;
-  }).observe(log);
+  const watched = new ResizeObserver(() => {
+    if (atEnd) toEnd(log);
+  });
+  watched.observe(log);
 }

@@ -4,6 +4,7 @@ import { type Asked, showApproval } from "./approval.ts";
 import { make, nameOf } from "./dom.ts";
 import { approvalsChanged } from "./open-approvals.ts";
 import type { Approval, Message } from "./records.ts";
+import { makeRichText } from "./rich-text.ts";
 
 /** A question and its answer: one run's part of the conversation. */
 export interface Exchange {
@@ -32,12 +33,13 @@ const NOTES: Record<string, string> = {
 const CAUSES: Record<string, string> = { schedule: "on a schedule", heartbeat: "at a heartbeat" };
 const causeOf = (origin: Message["origin"] | undefined): string => CAUSES[origin?.type ?? ""] ?? "";
 
-export function makeExchange(instanceId: string): Exchange {
-  const said = make("p", "said");
+/** What changes it later, by itself, is passed to `change`. */
+export function makeExchange(instanceId: string, change: (grow: () => void) => void): Exchange {
+  const said = makeRichText(change);
   const note = make("small", "soft");
   const steps = makeSteps(instanceId);
   const cause = make("small", "soft cause");
-  const answer = make("div", "turn agent", cause, said, note, steps.element);
+  const answer = make("div", "turn agent", cause, steps.element, said.element, note);
   const element = make("div", "exchange", answer);
   const asked = new Map<string, Asked>();
   const thinking = (is: boolean) => answer.classList.toggle("thinking", is);
@@ -49,7 +51,13 @@ export function makeExchange(instanceId: string): Exchange {
     asked.clear();
   };
   function showAsked(approval: Approval): void {
-    const shown = showApproval(approval, approvalsChanged);
+    const shown = showApproval(approval, () => {
+      // What is open stands at the end, and what was decided above the answer.
+      const isFocused = shown.element === document.activeElement;
+      said.element.before(shown.element);
+      if (isFocused) shown.element.focus();
+      approvalsChanged();
+    });
     asked.set(approval.approvalId, shown);
     approvalsChanged();
     answer.append(shown.element);
@@ -71,7 +79,7 @@ export function makeExchange(instanceId: string): Exchange {
     },
     begin() {
       note.textContent = "";
-      thinking(said.textContent === "");
+      thinking(said.isEmpty());
     },
     offerSteps: steps.offer,
     show(event) {
@@ -80,10 +88,10 @@ export function makeExchange(instanceId: string): Exchange {
         case "message.delta":
           thinking(false);
           note.textContent = "";
-          said.append(event.delta);
+          said.add(event.delta);
           break;
         case "run.restarted":
-          said.textContent = "";
+          said.set("");
           thinking(true);
           break;
         case "tool.started":
@@ -119,7 +127,7 @@ export function makeExchange(instanceId: string): Exchange {
     },
     finish({ message, finishReason, origin }) {
       cause.textContent = causeOf(origin);
-      said.textContent = message;
+      said.set(message);
       explain(NOTES[finishReason ?? ""] ?? "");
     },
     explain,

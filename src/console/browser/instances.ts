@@ -229,6 +229,7 @@ function armSheet(): void {
     });
   }
   section.addEventListener("click", ({ target }) => target instanceof HTMLAnchorElement && show(false));
+  addEventListener("hashchange", () => show(false));
   document.addEventListener("keydown", ({ key }) => {
     if (key !== "Escape" || !isShown()) return;
     show(false);

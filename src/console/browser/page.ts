@@ -8,6 +8,7 @@ import { type Choice, listInstances } from "./instances.ts";
 import { openKeys } from "./keys.ts";
 import { type Facts, showModel } from "./model.ts";
 import { cents, exact, isNothing } from "./money.ts";
+import { openNewAgent } from "./new-agent.ts";
 import { type Filling, showNextSteps } from "./next-steps.ts";
 import { readOpenApprovals } from "./open-approvals.ts";
 import type { Account } from "./records.ts";
@@ -61,6 +62,11 @@ async function showPages(account: Account): Promise<void> {
   /** What the URL said when the last choice began. */
   let asked = location.hash;
   let focusWhenOpen = false;
+  const tellNewAgent = openNewAgent((instance, { agentId }) => {
+    instances.show(instance);
+    location.hash = hashOf(instance.instanceId, agentId);
+    focusWhenOpen = true;
+  });
   const chat = createChat({
     ...facts,
     instanceChanged: (instance) => instances.show(instance),
@@ -74,6 +80,7 @@ async function showPages(account: Account): Promise<void> {
     charges,
     async (choice) => {
       chosen = choice;
+      tellNewAgent(choice);
       // Who went elsewhere meanwhile is shown that next.
       if (location.hash === asked) nameInUrl(choice);
       asked = location.hash;

@@ -1,6 +1,7 @@
 import type { AgentIds, RunEvent } from "../../../clients/typescript/src/index.ts";
 import { roost } from "./api.ts";
 import { type Exchange, makeExchange } from "./exchange.ts";
+import { isAtEnd, toEnd } from "./log-end.ts";
 import { AGENT, type Message } from "./records.ts";
 
 /** The open conversation with one agent. */
@@ -39,7 +40,6 @@ interface Turn {
 
 const UNFINISHED = new Set(["queued", "running", "waiting"]);
 const PAGE = 50;
-const NEAR_END_PX = 80;
 /** Of sending a message: without an answer it is sent again with the same key, so it is stored only once. */
 const SEND_RETRIES = 5;
 const PATH = `${AGENT}/messages` as const;
@@ -72,13 +72,10 @@ export function openTalk(parts: TalkParts): Talk {
   const followRun = (runId: string) =>
     roost.events(agent, { runId, signal: closing.signal }) as AsyncIterable<RunEvent>;
 
-  const toEnd = () => {
-    log.scrollTop = log.scrollHeight;
-  };
   function keepAtEnd(change: () => void): void {
-    const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < NEAR_END_PX;
+    const atEnd = isAtEnd(log);
     change();
-    if (atEnd) toEnd();
+    if (atEnd) toEnd(log);
   }
 
   /** The page's exchanges that are not shown yet, in order. */
@@ -87,7 +84,7 @@ export function openTalk(parts: TalkParts): Talk {
     for (const message of page) {
       let exchange = exchanges.get(message.runId);
       if (!exchange) {
-        exchange = makeExchange(agent.instanceId);
+        exchange = makeExchange(agent.instanceId, keepAtEnd);
         exchanges.set(message.runId, exchange);
         fresh.push(exchange.element);
       }
@@ -184,7 +181,7 @@ export function openTalk(parts: TalkParts): Talk {
     const fresh = exchangesOf(inOrder);
     if (fresh.length > 0) {
       log.append(...fresh);
-      toEnd();
+      toEnd(log);
     }
     await resumeRuns(inOrder);
     settled();
@@ -198,11 +195,11 @@ export function openTalk(parts: TalkParts): Talk {
       // A load in progress might already include this message, so wait for it.
       unsent++;
       await loading.catch(() => undefined);
-      const exchange = makeExchange(agent.instanceId);
+      const exchange = makeExchange(agent.instanceId, keepAtEnd);
       exchange.ask({ message: text });
       exchange.begin();
       log.append(exchange.element);
-      toEnd();
+      toEnd(log);
       const sent = sending.then(() => sendMessage(text));
       sending = sent.catch(() => undefined);
       try {
@@ -211,7 +208,7 @@ export function openTalk(parts: TalkParts): Talk {
         newest = messageId;
         exchanges.set(runId, exchange);
         enqueue({ runId, exchange });
-        toEnd();
+        toEnd(log);
       } catch (error) {
         exchange.element.remove();
         throw error;

@@ -58,7 +58,7 @@ export function stepQueries(db: Db) {
       const said = steps.map((step) => step.text).join("");
       if (!text.startsWith(said))
         return { role: "assistant", text, steps: steps.map((step) => ({ ...step, text: "" })) };
-      return { role: "assistant", text: text.slice(said.length), steps };
+      return { role: "assistant", text: text.slice(said.length).trimStart(), steps };
     },
   };
 }

@@ -1,0 +1,109 @@
+import { afterAll, beforeAll, beforeEach, expect } from "bun:test";
+import type { Page } from "playwright-core";
+import { faultsOf } from "../support/axe.ts";
+import { browserTest } from "../support/browser.ts";
+import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
+import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
+import { tooWide, withConsoleAs } from "./with-console.ts";
+
+let model: MockModelServer;
+let server: TestServer;
+let person: Person;
+
+beforeAll(async () => {
+  model = startMockModelServer();
+  server = await startTestServer({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url });
+});
+afterAll(async () => {
+  await server.stop();
+  await model.stop();
+});
+beforeEach(async () => {
+  person = await server.signUp();
+  const { body: instance } = await person.ask("POST", "/v1/instances", { name: "home" });
+  await person.ask("POST", `/v1/instances/${instance.instanceId}/agents`, { name: "Ada" });
+});
+
+/** Has the agent answer with this text, in small pieces. */
+async function hear(page: Page, text: string): Promise<void> {
+  model.script({ kind: "text", tokens: [...(text.match(/[\s\S]{1,7}/g) ?? []), "\n\nThat is all."] });
+  await page.fill("#chat-input", "Tell me");
+  await page.keyboard.press("Enter");
+  await page.getByText("That is all.").last().waitFor();
+}
+
+const ANSWER = `# Birds
+
+1. **Swifts** are *early*
+   - in \`Bern\`
+2. Storks
+
+| Bird | Where |
+|---|---|
+| Swift | Bern &amp; Thun |
+
+\`\`\`js
+${"const line = 'so long that it is wider than the page'; ".repeat(4)}
+\`\`\`
+
+> Said
+
+A line
+of a poem. See [the feed](https://birds.example/feed).`;
+
+browserTest("an answer's Markdown is shown, light and dark, on a laptop and on a phone", async () => {
+  await withConsoleAs(server, person, async (page) => {
+    await hear(page, ANSWER);
+    const said = page.locator(".turn.agent .said");
+    expect(await said.locator("h2").allTextContents()).toEqual(["Birds"]);
+    expect(await said.locator("ol > li strong, ul code, th, td").allTextContents()).toEqual([
+      ...["Swifts", "Bern", "Bird", "Where", "Swift", "Bern & Thun"],
+    ]);
+    expect(await said.locator("blockquote").textContent()).toBe("Said");
+    expect(await said.locator("p br").count()).toBe(1);
+    const link = said.getByRole("link", { name: "the feed" });
+    expect(await link.getAttribute("href")).toBe("https://birds.example/feed");
+    expect(await link.getAttribute("rel")).toContain("noopener noreferrer");
+    // It is said where a link leads.
+    await said.getByText("(birds.example)").waitFor();
+    for (const colorScheme of ["dark", "light"] as const) {
+      await page.emulateMedia({ colorScheme });
+      for (const size of [
+        { width: 1366, height: 640 },
+        { width: 390, height: 844 },
+      ]) {
+        await page.setViewportSize(size);
+        expect(await faultsOf(page)).toEqual([]);
+        expect(await tooWide(page)).toBe(false);
+      }
+    }
+  });
+});
+
+const HOSTILE = `<img src="https://evil.example/a.png" onerror="document.title='lost'"> <script>document.title='lost'</script>
+
+![a picture](https://evil.example/b.png) [a trick](javascript:document.title='lost') [a file](file:///etc/passwd)
+
+<iframe src="https://evil.example"></iframe>`;
+
+browserTest("nothing in an answer becomes markup of the page, runs, or loads anything", async () => {
+  // That no other origin is asked for anything is checked for every page.
+  await withConsoleAs(server, person, async (page) => {
+    await hear(page, HOSTILE);
+    const said = page.locator(".turn.agent .said");
+    expect(await said.locator("img, script, iframe").count()).toBe(0);
+    expect(
+      await said.locator("a").evaluateAll((links) => links.map((link) => (link as HTMLAnchorElement).href)),
+    ).toEqual(["https://evil.example/b.png"]);
+    await said.getByText("<script>document.title='lost'</script>").waitFor();
+    expect(await page.title()).not.toBe("lost");
+  });
+});
+
+browserTest("an answer that is nested without end is shown as it is written", async () => {
+  await withConsoleAs(server, person, async (page) => {
+    const nested = `${">".repeat(20_000)} deep`;
+    await hear(page, nested);
+    expect(await page.locator(".turn.agent .said").textContent()).toContain("deep");
+  });
+});
