@@ -70,7 +70,10 @@ interface Pending {
 /** A work that was done in a commit that is still open. */
 interface Attempt {
   durability: Durability;
-  succeed(): void;
+  /** Whether it has written something that is to be on disk. */
+  syncs: boolean;
+  /** `synced` is the sync of its commit. */
+  succeed(synced: Promise<void>): void;
   fail(reason: unknown): void;
 }
 
@@ -183,12 +186,13 @@ function createStore(sqlite: Database, path: string, walSync: WalSync): Store {
       const own = takeHooks();
       return {
         durability,
-        succeed() {
+        syncs: durability === "full",
+        succeed(synced) {
           try {
             runAll(own.map(({ then }) => then));
             if (durability === "process") resolve(result);
             else
-              walSync.sync().then(
+              synced.then(
                 () => resolve(result),
                 (reason) => reject(loseDisk(reason)),
               );
@@ -204,7 +208,7 @@ function createStore(sqlite: Database, path: string, walSync: WalSync): Store {
     } catch (reason) {
       // SQLite has rolled back the whole commit, as on a full disk: the next work would run outside of it.
       if (!sqlite.inTransaction) throw reason;
-      return { durability, succeed: () => reject(reason), fail: () => reject(reason) };
+      return { durability, syncs: false, succeed: () => reject(reason), fail: () => reject(reason) };
     }
   }
 
@@ -245,9 +249,12 @@ function createStore(sqlite: Database, path: string, walSync: WalSync): Store {
       if (attempts.some(({ durability }) => durability === "full")) pace.spend(performance.now() - began);
       if (!pending.isEmpty()) scheduleCommit();
     }
+    // Begun before the hooks, which take a while: the disk is at work meanwhile.
+    const synced = attempts.some(({ syncs }) => syncs) ? walSync.sync() : Promise.resolve();
+    synced.catch(loseDisk);
     // Hooks mostly read: for example, they look for the next run of each agent whose run has ended.
     snapshot.begin();
-    for (const { succeed } of attempts) succeed();
+    for (const { succeed } of attempts) succeed(synced);
   }
 
   function loseDisk(reason: unknown): Error {

@@ -39,15 +39,17 @@ function openOnSlowDisk() {
   store.close();
   const asked = Promise.withResolvers<void>();
   const kept = Promise.withResolvers<void>();
+  let syncs = 0;
   store = openStore(dataDir, () => ({
     displaced: () => null,
     sync() {
+      syncs++;
       asked.resolve();
       return kept.promise;
     },
     close() {},
   }));
-  return { asked: () => asked.promise, finish: kept.resolve, fail: kept.reject };
+  return { asked: () => asked.promise, syncs: () => syncs, finish: kept.resolve, fail: kept.reject };
 }
 
 describe("a transaction", () => {
@@ -327,6 +329,31 @@ describe("a shared commit", () => {
     await disk.asked();
     disk.finish();
     await durable;
+  });
+
+  test("has the disk at work while what follows it runs, once for all of its works", async () => {
+    const disk = openOnSlowDisk();
+    const syncsBefore: number[] = [];
+    const writeAndFollow = (note: string) => {
+      write(note);
+      store.afterCommit(() => syncsBefore.push(disk.syncs()));
+    };
+    const works = [
+      store.commitSoon(() => writeAndFollow("a"), "full"),
+      store.commitSoon(() => writeAndFollow("b"), "process"),
+      store.commitSoon(() => writeAndFollow("c"), "full"),
+    ];
+    await disk.asked();
+    disk.finish();
+    await Promise.all(works);
+    expect(syncsBefore).toEqual([1, 1, 1]);
+    expect(disk.syncs()).toBe(1);
+  });
+
+  test("asks nothing of the disk where nothing was written", async () => {
+    const disk = openOnSlowDisk();
+    await expect(store.commitSoon(refuse, "full")).rejects.toThrow("refused");
+    expect(disk.syncs()).toBe(0);
   });
 
   test("is not weakened by a shared one before it", async () => {

@@ -8,7 +8,7 @@ export const MAX_AT_ONCE = 4;
 export interface ActiveRun {
   run: Run;
   progress: Progress;
-  /** Whose turn its commits take; found with the first. */
+  /** Whose turn its commits take; found with the first, if it is not known. */
   accountId?: string;
   /** `stalled`: a commit failed, so memory is ahead of the log; the run will be started again from the log. */
   state: "live" | "stalled" | "over";

@@ -55,6 +55,7 @@ export function createNewRuns(parts: NewRunParts, active: ActiveRuns, queue: Run
     }
     // Its first model call is counted here.
     const current = newActive({ ...run, status: "running", model, startedAt: createdAt, steps: 1 });
+    current.accountId = accountId;
     queries.insertRun(current.run);
     active.add(current);
     store.afterCommit(
