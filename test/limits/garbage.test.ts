@@ -4,14 +4,6 @@ import { watchGarbage } from "../../src/limits/garbage.ts";
 
 const MIB = 1024 * 1024;
 
-/** The largest heap of a process that makes garbage, in MiB. */
-async function heapOf(mode: "watched" | "alone"): Promise<number> {
-  const child = Bun.spawn([process.execPath, resolve(import.meta.dir, "garbage-maker.ts"), mode], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  return Number(await Bun.readableStreamToText(child.stdout));
-}
-
 /** A watch that looks only when it is told to, at a heap that is as large as the test says. */
 function watchOf(heap: { size: number; inUse: number }) {
   const watch = watchGarbage({
@@ -26,9 +18,13 @@ function watchOf(heap: { size: number; inUse: number }) {
 
 describe("the garbage of the main thread", () => {
   test("does not grow to three times what is in use before it is collected", async () => {
-    const [watched, alone] = await Promise.all([heapOf("watched"), heapOf("alone")]);
-    expect(alone).toBeGreaterThan(watched + 16);
-    expect(watched).toBeLessThan(70);
+    const maker = Bun.spawn([process.execPath, resolve(import.meta.dir, "garbage-maker.ts")], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    const { most, collected } = JSON.parse(await Bun.readableStreamToText(maker.stdout));
+    // How large it grows without, the collector decides anew each time.
+    expect(collected).toBeGreaterThan(1);
+    expect(most).toBeLessThan(70);
   });
 
   test("is collected once the heap has grown by 32 MiB, counted from what was left", () => {
