@@ -21,6 +21,7 @@ export const AGENT_ATTACKS: Record<string, Attack> = {
     await drive(ask, target, "read");
   },
   "has every agent ask servers that hang": (target, ask) => drive(ask, target, "fetch"),
+  "has every agent ask a server that answers in tiny chunks": (target, ask) => drive(ask, target, "chunks"),
 };
 
 /** The same without any tools: what the messages alone do that keep the agents at it. */

@@ -1,7 +1,9 @@
+import type { Socket } from "bun";
+
 /**
  * A model server that answers at once, and calls tools where a message says so: `once: NAME` for one step, `attack: NAME`
- * for as long as it is asked. It is also the web server that never answers, or drips. Run as a process of its own, which
- * prints its URL.
+ * for as long as it is asked. It is also the web server that never answers, or drips, and at a port of its own one that
+ * answers in tiny chunks. Run as a process of its own, which prints its URLs.
  */
 interface Call {
   name: string;
@@ -12,6 +14,8 @@ interface Call {
 const MAX_CALLS = 128;
 const KIB = 1024;
 const DRIP_MS = 100;
+/** Of each answer in tiny chunks: the most that agents accept. */
+const CHUNKED_BYTES = 5 * KIB * KIB;
 const encoder = new TextEncoder();
 const head = { id: "chatcmpl-hostile", object: "chat.completion", created: 1_700_000_000, model: "mock" };
 const many = (count: number, call: (at: number) => Call): Call[] => Array.from({ length: count }, (_, at) => call(at));
@@ -37,6 +41,12 @@ const CALLS: Record<string, (url: string) => Call[]> = {
       at % 2
         ? { name: "web_fetch", arguments: { url: `${url}/drip/${turn}-${at}` } }
         : { name: "http_request", arguments: { method: "GET", url: `${url}/hang/${turn}-${at}` } },
+    ),
+  chunks: () =>
+    many(MAX_CALLS, (at) =>
+      at % 2
+        ? { name: "web_fetch", arguments: { url: `${chunkedUrl}/64/${turn}-${at}` } }
+        : { name: "http_request", arguments: { method: "GET", url: `${chunkedUrl}/1/${turn}-${at}` } },
     ),
 };
 
@@ -95,6 +105,38 @@ const drip = (): ReadableStream =>
     },
   });
 
+const inChunks = (bytes: number): Buffer =>
+  Buffer.concat([
+    Buffer.from("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n"),
+    Buffer.alloc(
+      (CHUNKED_BYTES / bytes) * (bytes.toString(16).length + 4 + bytes),
+      `${bytes.toString(16)}\r\n${"x".repeat(bytes)}\r\n`,
+    ),
+    Buffer.from("0\r\n\r\n"),
+  ]);
+const CHUNKED = { "1": inChunks(1), "64": inChunks(64) };
+
+/** Sends what it has, as fast as the client reads. */
+const chunked = Bun.listen<{ left: Buffer } | undefined>({
+  port: 0,
+  hostname: "127.0.0.1",
+  socket: {
+    data(socket, request) {
+      socket.data = { left: request.includes("GET /64/") ? CHUNKED["64"] : CHUNKED["1"] };
+      send(socket);
+    },
+    drain: (socket) => send(socket),
+    error() {},
+  },
+});
+const chunkedUrl = `http://127.0.0.1:${chunked.port}`;
+
+function send(socket: Socket<{ left: Buffer } | undefined>): void {
+  if (!socket.data) return;
+  const { left } = socket.data;
+  socket.data.left = left.subarray(Math.max(0, socket.write(left)));
+}
+
 const server = Bun.serve({
   port: 0,
   hostname: "127.0.0.1",
@@ -107,4 +149,4 @@ const server = Bun.serve({
     return await answer(request, origin);
   },
 });
-console.log(`${server.url.origin}/v1`);
+console.log(`${server.url.origin}/v1 ${chunkedUrl}`);

@@ -98,18 +98,23 @@ async function makeKey(dataDir: string, url: string, email: string): Promise<str
   return key;
 }
 
-/** The mock model server in a process of its own; it answers at once unless another script is given. */
+/**
+ * The mock model server in a process of its own; it answers at once unless another script is given. `hosts` are all that
+ * it listens at.
+ */
 export async function startMock(
   script = "../test/support/mock-model-server.ts",
-): Promise<{ url: string; pid: number } & AsyncDisposable> {
+): Promise<{ url: string; hosts: string[]; pid: number } & AsyncDisposable> {
   const path = resolve(import.meta.dir, script);
   const child = Bun.spawn([process.execPath, path, "--port", "0"], { stdio: ["ignore", "pipe", "inherit"] });
   const reader = child.stdout.getReader();
   const { value } = await reader.read();
-  const url = /http:\/\/\S+/.exec(new TextDecoder().decode(value))?.[0];
+  const urls = new TextDecoder().decode(value).match(/http:\/\/\S+/g) ?? [];
+  const [url] = urls;
   if (!url) throw new Error("the mock model server did not say where it listens");
   return {
     url,
+    hosts: urls.map((each) => new URL(each).host),
     pid: child.pid,
     async [Symbol.asyncDispose]() {
       child.kill();

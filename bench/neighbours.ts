@@ -35,7 +35,7 @@ export async function benchNeighbours(only = Object.keys(ATTACKS)): Promise<Row[
     await using model = await startMock("calling-model.ts");
     await using own = await startMock("calling-model.ts");
     asOnAnotherMachine(own.pid);
-    const egress = `public,${new URL(model.url).host},${new URL(own.url).host}`;
+    const egress = ["public", ...model.hosts, ...own.hosts].join();
     await using host = await startHost(
       { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url, ROOST_EGRESS: egress },
       "kept",

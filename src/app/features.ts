@@ -39,6 +39,7 @@ import { createPaymentGateway } from "../payments/gateway.ts";
 import { invoiceQueries } from "../payments/invoice-queries.ts";
 import { findLostWallet } from "../payments/lost-wallet.ts";
 import { createHost, type Host } from "../runtime/host.ts";
+import { createAgentTurns } from "../runtime/worker-calls.ts";
 import type { probeLevel } from "../sandbox/probe.ts";
 import { createSandbox } from "../sandbox/sandbox.ts";
 import { mailOfSchedules } from "../schedules/notice.ts";
@@ -153,7 +154,8 @@ export async function createFeatures(
   const catalog = loadCatalog((skill, err) => log.error({ err, skill }, "left out a broken skill of the catalog"));
   const toolNames = () => toolbox.tools.map(({ name }) => name);
   const skills = createSkills({ store, clock, catalog, secretNames: secrets.names, toolNames });
-  const web = createWeb({ foundation, log, setting: config.egress, instances, secrets, skills });
+  const turns = createAgentTurns();
+  const web = createWeb({ foundation, log, setting: config.egress, instances, secrets, skills, turns });
   const traces = await openTraces(config, log, web.broker.redact);
   const ownServers = createOwnServers(store, secrets, web.egress);
   const hostModels = createModelChoice(config.models, config.model);
@@ -207,6 +209,7 @@ export async function createFeatures(
     log,
     toolboxOf,
     policy,
+    turns,
     callModel: createCallModel({
       ...{ ...modelCalls, clock, engineOf: engines.of },
       onModelCall: measureModelCalls(metrics, hostModels.isNamed),

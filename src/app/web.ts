@@ -3,6 +3,7 @@ import { createEgressPolicy, type EgressSetting } from "../egress/policy.ts";
 import type { Instances } from "../instances/instances.ts";
 import { secondsOf } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
+import type { FairTurns } from "../limits/fair-turns.ts";
 import { createFixedWindows } from "../limits/fixed-windows.ts";
 import { type Broker, createBroker } from "../secrets/broker.ts";
 import type { Secrets } from "../secrets/secrets.ts";
@@ -26,6 +27,8 @@ export interface WebParts {
   instances: Pick<Instances, "find">;
   secrets: Secrets;
   skills: Pick<Skills, "requirementsOf">;
+  /** Of the accounts' agents. */
+  turns: FairTurns;
   /** Replaces parts of the guard, for tests. */
   egress?: Partial<EgressParts> | undefined;
 }
@@ -38,12 +41,13 @@ export interface Web {
   close(): void;
 }
 
-export function createWeb({ foundation, log, setting, instances, secrets, skills, egress: own }: WebParts): Web {
+export function createWeb({ foundation, log, setting, instances, secrets, skills, turns, egress: own }: WebParts): Web {
   const { store, clock, audit } = foundation;
   const ofOne = createFixedWindows(secondsOf(clock), REFUSALS_OF_ONE);
   const ofAll = createFixedWindows(secondsOf(clock), REFUSALS_OF_ALL);
   const egress = createEgress({
     policy: createEgressPolicy(setting),
+    turns,
     onRefused({ accountId, instanceId, runId, host, fault }) {
       // By the host, not the account: an agent that was talked into this must not use up its owner's rows.
       if (ofOne.wait(accountId) > 0 || ofAll.count("all") > 0) return;

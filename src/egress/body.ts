@@ -6,7 +6,8 @@ const PIECE_BYTES = 64 * 1024;
 /** Each piece is a trip to another thread: of 64 KiB, a megabyte takes three times as long. */
 const DECODED_PIECE_BYTES = 256 * 1024;
 const MAX_CHUNK_LINE = 256;
-/** Beyond so many chunks they have to carry so much each: a megabyte in single bytes would hold everybody up for a second. */
+const LINE_FEED = 0x0a;
+/** Beyond so many chunks they have to carry so much each: a megabyte in single bytes would take a fifth of a second. */
 const FREE_CHUNKS = 2_000;
 const CHUNK_BYTES = 64;
 
@@ -63,9 +64,11 @@ async function* decode(
     }
     decoder.end();
   }
+  let wake = () => {};
+  for (const event of ["drain", "close"]) decoder.on(event, () => wake());
   function drained(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    decoder.once("drain", resolve).once("close", resolve);
+    wake = resolve;
     return promise;
   }
   let cause: unknown;
@@ -112,30 +115,87 @@ async function* readWire(reader: SocketReader, method: string, head: AnswerHead)
   }
 }
 
+/** Many small chunks that have arrived together are read together: one by one they would take five times as long. */
 async function* readChunks(reader: SocketReader): AsyncGenerator<Buffer> {
-  let received = 0;
-  for (let chunks = 0; ; chunks++) {
-    if (chunks > FREE_CHUNKS + received / CHUNK_BYTES) {
+  const chunks = createChunkReader();
+  while (!chunks.ended()) {
+    const bytes = await reader.some(PIECE_BYTES);
+    if (bytes.length === 0) throw cutOff();
+    const body = chunks.read(bytes);
+    if (body.length > 0) yield body;
+  }
+}
+
+/** Takes the body out of an answer's chunks (RFC 9112, 7.1), wherever the pieces of it begin and end. */
+function createChunkReader() {
+  const broken = () => new EgressError("protocol", "the answer has a broken chunk");
+  let expected: "size" | "bytes" | "end" | "nothing" = "size";
+  /** As much of the line as has come. */
+  let line = "";
+  /** Bytes of the chunk that are still to come. */
+  let left = 0;
+  let [chunks, received] = [0, 0];
+
+  /** Reads a line up to its end, or as far as it goes. Returns where the next one begins. */
+  function readLine(bytes: Buffer, from: number): number {
+    const end = bytes.indexOf(LINE_FEED, from);
+    line += bytes.toString("latin1", from, end < 0 ? bytes.length : end);
+    if (line.length > MAX_CHUNK_LINE) throw broken();
+    if (end < 0) return bytes.length;
+    if (expected === "end") endChunk();
+    else beginChunk();
+    line = "";
+    return end + 1;
+  }
+
+  function beginChunk(): void {
+    const [, size] = /^([0-9a-f]{1,8})[ \t]*(?:;.*)?\r?$/i.exec(line) ?? [];
+    if (size === undefined) throw broken();
+    left = Number.parseInt(size, 16);
+    received += left;
+    // Trailers are not read: the connection is closed after every exchange.
+    expected = left === 0 ? "nothing" : "bytes";
+  }
+
+  function endChunk(): void {
+    if (line !== "" && line !== "\r") throw broken();
+    if (++chunks > FREE_CHUNKS + received / CHUNK_BYTES) {
       throw new EgressError("protocol", "the answer comes in too many small chunks");
     }
-    const [, size] = /^([0-9a-f]{1,8})[ \t]*(?:;.*)?$/i.exec(await reader.line(MAX_CHUNK_LINE)) ?? [];
-    if (size === undefined) throw new EgressError("protocol", "the answer has a broken chunk");
-    // Trailers are not read: the connection is closed after every exchange.
-    if (Number.parseInt(size, 16) === 0) return;
-    received += Number.parseInt(size, 16);
-    yield* readExactly(reader, Number.parseInt(size, 16));
-    if ((await reader.line(MAX_CHUNK_LINE)) !== "") throw new EgressError("protocol", "the answer has a broken chunk");
+    expected = "size";
   }
+
+  return {
+    ended: () => expected === "nothing",
+    /** What these bytes have of the body, which is moved to their beginning. */
+    read(bytes: Buffer): Buffer {
+      let length = 0;
+      for (let at = 0; at < bytes.length && expected !== "nothing"; ) {
+        if (expected !== "bytes") {
+          at = readLine(bytes, at);
+          continue;
+        }
+        const end = Math.min(at + left, bytes.length);
+        bytes.copyWithin(length, at, end);
+        length += end - at;
+        left -= end - at;
+        at = end;
+        if (left === 0) expected = "end";
+      }
+      return bytes.subarray(0, length);
+    },
+  };
 }
 
 async function* readExactly(reader: SocketReader, length: number): AsyncGenerator<Buffer> {
   for (let left = length; left > 0; ) {
     const bytes = await reader.some(Math.min(left, PIECE_BYTES));
-    if (bytes.length === 0)
-      throw new EgressError("protocol", "the server closed the connection before its answer's end");
+    if (bytes.length === 0) throw cutOff();
     left -= bytes.length;
     yield bytes;
   }
 }
 
+const cutOff = (): EgressError =>
+  new EgressError("protocol", "the server closed the connection before its answer's end");
 const unclear = (): EgressError => new EgressError("protocol", "the answer's length is unclear");

@@ -1,7 +1,8 @@
 import { createFairPlaces } from "../limits/fair-places.ts";
+import type { FairTurns } from "../limits/fair-turns.ts";
 import { OUTGOING } from "../limits/outgoing.ts";
 import { type AddressKind, kindFromHere } from "./address.ts";
-import { createExchange, type OpenAnswer } from "./exchange.ts";
+import { createExchange, type Exchange, type OpenAnswer } from "./exchange.ts";
 import { type AnswerHead, valuesOf } from "./head.ts";
 import type { EgressPolicy } from "./policy.ts";
 import { EgressError, type EgressFault, isRefusal } from "./refusal.ts";
@@ -63,6 +64,8 @@ export interface Egress {
 export interface EgressParts {
   policy: EgressPolicy;
   onRefused?(refusal: Refusal): void;
+  /** Answers are read in their account's turns, with what its agents do besides; without them as they come. */
+  turns?: FairTurns | undefined;
   /** Replaced in tests: another resolver, other judgements of addresses, another certificate authority (PEM). */
   resolve?: Resolve;
   kindOf?(address: string): AddressKind;
@@ -73,6 +76,8 @@ export interface EgressParts {
 const { deadlineMs: DEADLINE_MS, answerBytes: MAX_ANSWER, redirects: MAX_REDIRECTS } = OUTGOING.agents;
 /** A model's answer: larger than any that it could write. */
 const MAX_STREAM = 64 * 1024 * 1024;
+/** What a byte of an answer is charged: it is read, decoded, searched for secrets, and some of it kept. */
+const BYTE_MS = 1 / 26_214;
 const GET: Message = { method: "GET", headers: {}, body: null };
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 
@@ -83,7 +88,12 @@ export function createEgress(parts: EgressParts): Egress {
   const outcomes = new Map<EgressFault | "answered", number>();
   const count = (outcome: EgressFault | "answered") => outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
 
-  const exchange = createExchange({ policy, resolve, kindOf, ca: parts.ca });
+  const connect = createExchange({ policy, resolve, kindOf, ca: parts.ca });
+
+  async function exchange(accountId: string, ...of: Parameters<Exchange>): Promise<OpenAnswer> {
+    const answer = await connect(...of);
+    return { ...answer, body: parts.turns ? inTurns(answer.body, accountId, parts.turns) : answer.body };
+  }
 
   async function follow(request: EgressRequest, judge: Judge, signal: AbortSignal): Promise<EgressAnswer> {
     let target = targetOf(request.url);
@@ -92,7 +102,7 @@ export function createEgress(parts: EgressParts): Egress {
     if (prepared !== undefined) target.url.search = prepared.search;
     let next: Message = prepared ?? request.message ?? GET;
     for (let redirects = 0; ; redirects++) {
-      const answer = await exchange(target, next, MAX_ANSWER, signal);
+      const answer = await exchange(request.accountId, target, next, MAX_ANSWER, signal);
       const { status, headers, body } = answer;
       const [location] = valuesOf(answer, "location");
       if (!REDIRECTS.has(status) || location === undefined) {
@@ -168,9 +178,18 @@ export function createEgress(parts: EgressParts): Egress {
         signal.throwIfAborted();
         const target = targetOf(request.url);
         judge(target);
-        return await exchange(target, request.message ?? GET, MAX_STREAM, signal);
+        return await exchange(request.accountId, target, request.message ?? GET, MAX_STREAM, signal);
       }),
   };
+}
+
+/** However much the servers of one account send, and however fast, it is read in the account's share of the thread. */
+async function* inTurns(body: AsyncGenerator<Buffer>, accountId: string, turns: FairTurns): AsyncGenerator<Buffer> {
+  for await (const piece of body) {
+    turns.spend(accountId, () => {}, piece.length * BYTE_MS);
+    await turns.enter(accountId);
+    yield piece;
+  }
 }
 
 type Judge = (target: Target) => void;

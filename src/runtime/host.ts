@@ -1,4 +1,4 @@
-import { createFairTurns } from "../limits/fair-turns.ts";
+import type { FairTurns } from "../limits/fair-turns.ts";
 import { changeNothing } from "../tools/policy.ts";
 import type { Traces } from "../traces/traces.ts";
 import { createHostPlaces, type HostBounds, type IdleWorker, sleepsFor, sleepsOf } from "./host-places.ts";
@@ -36,6 +36,8 @@ export interface Host {
 export interface HostParts extends WorkerCallParts {
   /** Null without a collector. */
   traces: Pick<Traces, "run"> | null;
+  /** Of the accounts' agents. */
+  turns: FairTurns;
   idleMs: number;
   bounds: HostBounds;
   /** Called when places have become free, at most once in a turn of the event loop. */
@@ -58,12 +60,6 @@ interface Instance extends IdleWorker, CallingInstance {
   unanswered: number | null;
 }
 
-/**
- * Of one account's runs while others wait: a few messages of a worker in a turn, and half of the time, of which what they do
- * besides is taken too (worker-calls.ts). While nobody waits, and for who does little, more in a turn: one costs as much as
- * a quarter of a message.
- */
-const TURNS = { maxMs: 0.25, aloneMs: 2, share: 0.5 };
 const TICK_MS = 1_000;
 /** 30 s (docs/contract/runtime.md, Isolation), in checks: so no worker is blamed when the whole host was suspended. */
 const STUCK_TICKS = 30;
@@ -78,9 +74,8 @@ const WORKER_LOST: RunOutcome = {
 
 /** Runs one worker for each awake instance, and serves its port. */
 export function createHost(parts: HostParts): Host {
-  const { clock, log, toolboxOf, idleMs, bounds, onRoom } = parts;
+  const { clock, log, toolboxOf, turns, idleMs, bounds, onRoom } = parts;
   const { spawn = spawnWorker, tickMs = TICK_MS, stuckTicks = STUCK_TICKS } = parts;
-  const turns = createFairTurns(TURNS);
   const calls = createWorkerCalls(parts, turns);
   const watch = createRunWatch(parts.traces);
   const instances = new Map<string, Instance>();

@@ -1,6 +1,6 @@
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
-import type { FairTurns } from "../limits/fair-turns.ts";
+import { createFairTurns, type FairTurns } from "../limits/fair-turns.ts";
 import type { ModelEvent, ToolDescription } from "../models/engine.ts";
 import { callTool, changesOutside } from "../tools/policy.ts";
 import type { PolicyPorts } from "../tools/ports.ts";
@@ -30,6 +30,13 @@ const CALL_MS = 6;
 const CHARACTER_MS = 1 / 8_192;
 /** What a call of a model is charged: its prompt is written and its answer read outside of turns. */
 const MODEL_CALL_MS = 1;
+
+/**
+ * Turns of the accounts' agents. Of one account's, while others wait: a few messages of a worker in a turn, and half of the
+ * time, of which what they do besides is taken too. While nobody waits, and for who does little, more in a turn: one costs as
+ * much as a quarter of a message.
+ */
+export const createAgentTurns = (): FairTurns => createFairTurns({ maxMs: 0.25, aloneMs: 2, share: 0.5 });
 
 /** What the run asks of a model call besides its messages. A summary is text of a limited length, made without tools. */
 function askedFor({ input, tools }: HostedRun, purpose: Purpose): { limits?: AnswerLimits; tools: ToolDescription[] } {

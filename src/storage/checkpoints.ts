@@ -11,6 +11,8 @@ export interface CheckpointParts {
   path: string;
   /** `PRAGMA wal_checkpoint(PASSIVE)` on the writing connection, outside of a transaction. Without `syncs` nothing is synced. */
   checkpoint(syncs: boolean): Progress;
+  /** `PRAGMA wal_checkpoint(NOOP)` there: some microseconds. */
+  progress(): Progress;
   /** SQLite makes its own checkpoint only with so many frames. */
   leaveTo(frames: number): void;
   /** Called when the disk has not kept what was copied. */
@@ -26,12 +28,13 @@ export interface Checkpoints {
 /** The call of the operating system, which tests watch. */
 const system = { fdatasync };
 
-/** Frames that are copied at once, in some milliseconds; the time between two copies follows from it. */
+/** With so many that are not in the database they are copied, in some milliseconds. */
 const FRAMES_AT_ONCE = 750;
 /** With so many the log begins anew: 32 MiB. */
 const FRAMES_OF_LOG = 8_000;
 /** With so many SQLite makes its own checkpoint: 64 MiB. */
 const MAX_FRAMES = 16_000;
+/** Fewer are copied after the longer, and between two copies there is at least the shorter. */
 const [MIN_WAIT_MS, MAX_WAIT_MS] = [25, 30_000];
 
 /**
@@ -42,12 +45,12 @@ const [MIN_WAIT_MS, MAX_WAIT_MS] = [25, 30_000];
  * 1. A reader is held: frames that are written later are not copied, and the log cannot begin anew meanwhile.
  * 2. The log is synced, as SQLite would do before it copies.
  * 3. At the next commit, what the reader has seen is copied, and then the database is synced.
- * 4. The reader lets go. When the log is long, the rest is copied in SQLite's own way, with its syncs: it is little.
+ * 4. The reader lets go. When the log is long and the rest is little, that is copied in SQLite's own way, with its syncs.
  *
  * Where this cannot be done, or is not fast enough, SQLite's own checkpoint is.
  */
 export function createCheckpoints(
-  { path, checkpoint, leaveTo, lose }: CheckpointParts,
+  { path, checkpoint, progress, leaveTo, lose }: CheckpointParts,
   calls: typeof system = system,
 ): Checkpoints {
   let reader: Database | undefined;
@@ -56,8 +59,6 @@ export function createCheckpoints(
   /** `off`: nothing can be synced here. `synced`: what the reader has seen may be copied. */
   let state: "idle" | "busy" | "synced" | "off" = "idle";
   let endedAt = performance.now();
-  let waitMs = MIN_WAIT_MS;
-  let framesBefore = 0;
 
   /** Holds the reader. What is written from here on is not copied, and overwrites nothing of the log. */
   function hold(): void {
@@ -98,15 +99,25 @@ export function createCheckpoints(
   }
 
   function copy(): void {
-    const { log: frames } = checkpoint(false);
-    const written = Math.max(1, frames < framesBefore ? frames : frames - framesBefore);
-    const tookMs = performance.now() - endedAt;
-    waitMs = Math.min(Math.max(MIN_WAIT_MS, (tookMs * FRAMES_AT_ONCE) / written), MAX_WAIT_MS);
-    framesBefore = frames;
+    checkpoint(false);
     sync(file, () => {
       letGo();
-      if (frames >= FRAMES_OF_LOG) attempt(() => void checkpoint(true));
+      attempt(beginAnew);
     });
+  }
+
+  /** The rest waits for the disk on this thread: while much is written, another copy comes first. */
+  function beginAnew(): void {
+    const { log: frames, checkpointed } = progress();
+    if (frames >= FRAMES_OF_LOG && frames - checkpointed < FRAMES_AT_ONCE) checkpoint(true);
+  }
+
+  /** By what was written rather than by time: a host that was quiet for long may write thousands in the next second. */
+  function isTime(): boolean {
+    const waitedMs = performance.now() - endedAt;
+    if (waitedMs < MIN_WAIT_MS) return false;
+    const { log: frames, checkpointed } = progress();
+    return frames - checkpointed >= FRAMES_AT_ONCE || waitedMs >= MAX_WAIT_MS;
   }
 
   /** Without what cannot be done, as on a full disk, SQLite's own checkpoint comes instead. */
@@ -120,7 +131,7 @@ export function createCheckpoints(
 
   return {
     committed() {
-      if (state === "idle" && performance.now() - endedAt >= waitMs) attempt(hold);
+      if (state === "idle" && isTime()) attempt(hold);
       if (state !== "synced") return;
       state = "busy";
       // Not in the turn of the commit, whose answers are to go out first.

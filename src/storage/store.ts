@@ -120,6 +120,7 @@ function createStore(sqlite: Database, path: string, walSync: WalSync): Store {
 
   const transactions = prepareTransactions(sqlite);
   const snapshot = createSnapshot(sqlite, transactions);
+  const noCheckpoint = sqlite.query<Progress, []>("PRAGMA wal_checkpoint(NOOP)");
   const checkpoints = createCheckpoints({
     path,
     checkpoint(syncs) {
@@ -131,6 +132,10 @@ function createStore(sqlite: Database, path: string, walSync: WalSync): Store {
       } finally {
         if (!syncs) sqlite.run("PRAGMA synchronous = NORMAL");
       }
+    },
+    progress() {
+      snapshot.end();
+      return noCheckpoint.get() ?? { log: 0, checkpointed: 0 };
     },
     lose: loseDisk,
     leaveTo: (frames) => void sqlite.run(`PRAGMA wal_autocheckpoint = ${frames}`),

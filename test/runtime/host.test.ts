@@ -10,6 +10,7 @@ import type { ModelCall } from "../../src/runtime/model-call.ts";
 import { buildPrompt, toMessages } from "../../src/runtime/prompt.ts";
 import type { LoopEvent, LoopOutcome, RunInput, Turn, WorkerToHost } from "../../src/runtime/protocol.ts";
 import { tokensOfTurn } from "../../src/runtime/tokens.ts";
+import { createAgentTurns } from "../../src/runtime/worker-calls.ts";
 import { spawnWorker } from "../../src/runtime/worker-handle.ts";
 import type { Durability } from "../../src/storage/store.ts";
 import type { Tool } from "../../src/tools/tool.ts";
@@ -38,6 +39,7 @@ function start(
     policy: policyPorts(),
     callModel: stream,
     traces: null,
+    turns: createAgentTurns(),
     idleMs: 60_000,
     bounds: BOUNDS,
     onRoom() {},

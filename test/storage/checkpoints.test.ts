@@ -7,7 +7,7 @@ import { type Checkpoints, createCheckpoints, type Progress } from "../../src/st
 import { openStore, type Store } from "../../src/storage/store.ts";
 
 /** What SQLite and the operating system were asked for, in order. */
-type Step = { kind: "copied" | "finished"; progress: Progress } | { kind: "syncing" | "synced" };
+type Step = { kind: "copied" | "finished"; progress: Progress } | { kind: "syncing log" | "syncing" | "synced" };
 
 let dataDir: string;
 beforeEach(() => {
@@ -27,6 +27,7 @@ function open(mayEnd = Promise.resolve()) {
       path,
       leaveTo: () => {},
       lose: () => {},
+      progress: () => sqlite.query<Progress, []>("PRAGMA wal_checkpoint(NOOP)").get() as Progress,
       checkpoint(syncs) {
         const progress = sqlite.query<Progress, []>("PRAGMA wal_checkpoint(PASSIVE)").get() as Progress;
         steps.push({ kind: syncs ? "finished" : "copied", progress });
@@ -36,7 +37,10 @@ function open(mayEnd = Promise.resolve()) {
     {
       fdatasync: ((file: number, done: (error: NodeJS.ErrnoException | null) => void) => {
         const isLog = readlinkSync(`/proc/self/fd/${file}`).endsWith("-wal");
-        if (isLog) return fdatasync(file, done);
+        if (isLog) {
+          steps.push({ kind: "syncing log" });
+          return fdatasync(file, done);
+        }
         steps.push({ kind: "syncing" });
         fdatasync(file, async (error) => {
           await mayEnd;
@@ -46,8 +50,8 @@ function open(mayEnd = Promise.resolve()) {
       }) as typeof fdatasync,
     },
   );
-  const write = () => {
-    sqlite.run("INSERT INTO rows (data) VALUES (randomblob(200000))");
+  const write = (bytes = 200_000) => {
+    sqlite.run("INSERT INTO rows (data) VALUES (randomblob(?))", [bytes]);
     checkpoints.committed();
   };
   const close = () => {
@@ -89,12 +93,12 @@ test.skipIf(process.platform !== "linux")(
   async () => {
     const held = Promise.withResolvers<void>();
     const { sqlite, steps, checkpoints, write, close } = open(held.promise);
-    write();
+    write(4_000_000);
     while (!steps.some(({ kind }) => kind === "syncing")) {
       checkpoints.committed();
       await nextTurn();
     }
-    const [copied] = steps;
+    const copied = steps.find(({ kind }) => kind === "copied");
     if (copied?.kind !== "copied") throw new Error("nothing was copied");
     const { log, checkpointed } = copied.progress;
     expect(checkpointed).toBe(log);
@@ -107,6 +111,31 @@ test.skipIf(process.platform !== "linux")(
     frames();
     write();
     expect(frames()).toBeLessThan(log * 2);
+    close();
+  },
+);
+
+test.skipIf(process.platform !== "linux")(
+  "however little was written before, the log is copied as soon as much is written",
+  async () => {
+    const { steps, checkpoints, write, close } = open();
+    const began = performance.now();
+    const until = async (kind: Step["kind"]) => {
+      while (!steps.some((step) => step.kind === kind)) {
+        checkpoints.committed();
+        await nextTurn();
+      }
+      steps.length = 0;
+    };
+    write(4_000_000);
+    await until("synced");
+    // A little, for longer than it took to copy much.
+    const quietUntil = 2 * performance.now() - began + 100;
+    for (write(100); performance.now() < quietUntil; await nextTurn()) checkpoints.committed();
+    expect(steps).toEqual([]);
+    write(4_000_000);
+    expect(steps).toEqual([{ kind: "syncing log" }]);
+    await until("synced");
     close();
   },
 );
