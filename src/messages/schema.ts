@@ -39,6 +39,9 @@ export const conversations = sqliteTable("conversations", {
   createdAt: integer("created_at").notNull(),
 });
 
+/** A trigger creates it together with the agent, with the same id after the prefix. */
+export const defaultConversationOf = (agentId: string): string => agentId.replace("agt_", "conv_");
+
 export const runs = sqliteTable("runs", {
   runId: text("run_id").primaryKey(),
   agentId: text("agent_id").notNull(),

@@ -814,9 +814,6 @@ CREATE UNIQUE INDEX default_conversations ON conversations (agent_id) WHERE is_d
 
 CREATE INDEX conversations_by_agent ON conversations (agent_id, conversation_id);
 
-CREATE INDEX conversations_by_activity ON conversations (agent_id, origin_type, updated_at, conversation_id)
-  WHERE state = 'open';
-
 CREATE INDEX conversations_being_copied ON conversations (conversation_id) WHERE state = 'copying';
 
 CREATE INDEX conversations_cleared ON conversations (agent_id, cleared_event_id) WHERE cleared_event_id > 0;
@@ -849,8 +846,6 @@ CREATE UNIQUE INDEX approval_rules_by_call
 CREATE INDEX installed_skill_sizes ON installed_skills (instance_id, text_bytes);
 
 CREATE INDEX unpinned_skills ON installed_skills (instance_id, name) WHERE sha256 IS NULL;
-
-CREATE INDEX events_by_conversation ON events (conversation_id, event_id) WHERE conversation_id IS NOT NULL;
 
 CREATE INDEX runs_by_agent ON runs (agent_id, status, first_event_id);
 
@@ -916,6 +911,12 @@ CREATE INDEX conversations_of_agents ON conversations (agent_id, origin_id) WHER
 CREATE UNIQUE INDEX mcp_servers_of_instance ON mcp_servers (instance_id, name);
 
 CREATE INDEX mcp_authorizations_by_expiry ON mcp_authorizations (expires_at);
+
+CREATE INDEX events_by_conversation ON events (conversation_id, event_id)
+  WHERE conversation_id <> replace(agent_id, 'agt_', 'conv_');
+
+CREATE INDEX conversations_by_activity ON conversations (agent_id, origin_type, updated_at, conversation_id)
+  WHERE state = 'open' AND is_default = 0;
 
 INSERT INTO model_usage_mark VALUES (1, 0);
 

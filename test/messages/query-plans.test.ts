@@ -120,10 +120,15 @@ test("what is visible of a cleared conversation is found in parts, by an index",
     sqlite.run("UPDATE conversations SET cleared_event_id = 4500 WHERE conversation_id = 'conv_b'");
   });
   const log = createEventLog(store, systemClock, () => {});
-  const follow = (after: number) => log.follow("agt_b", after, { rows: 10, bytes: 1_000 }, "conv_b");
-  const plans = plansOf(store, () => void follow(0));
-  const looked = plans.filter((plan) => plan.includes("events_by_conversation"));
-  expect(looked.length).toBeGreaterThan(0);
+  const follow = (after: number, conversationId = "conv_b") =>
+    log.follow("agt_b", after, { rows: 10, bytes: 1_000 }, conversationId);
+  const plans = plansOf(store, () => {
+    follow(0);
+    follow(0, "conv_other");
+  });
+  const looked = plans.filter((plan) => /events_(by_conversation|1)/.test(plan));
+  expect(looked.filter((plan) => plan.includes("events_by_conversation")).length).toBeGreaterThan(0);
+  expect(looked.filter((plan) => plan.includes("events_1")).length).toBeGreaterThan(0);
   expect(looked.filter((plan) => !plan.includes("event_id>? AND event_id<?"))).toEqual([]);
   expect(plans.filter((plan) => plan.startsWith("SCAN"))).toEqual([]);
   expect(follow(0)).toEqual({ rows: [], upTo: 1_000, isEnd: false });
@@ -131,6 +136,26 @@ test("what is visible of a cleared conversation is found in parts, by an index",
   expect(follow(4_500)?.rows.map(({ eventId }) => eventId)).toEqual(
     [1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map((at) => 4_500 + at),
   );
+
+  // What is hidden is removed a part at a time, too, and nothing else.
+  const steps = clearingPlan(store, { workspaces: {}, conversations: { aftermath: {} }, memory: {} } as never).history;
+  const most = { rows: 0 };
+  const removing = plansOf(store, () => {
+    for (const step of steps) {
+      const slices = "rows" in step ? step.rows("conv_b") : [][Symbol.iterator]();
+      for (let isDone = false; !isDone; ) {
+        store.transaction(() => {
+          const before = store.sqlite.query<{ rows: number }, []>("SELECT total_changes() AS rows").get()?.rows ?? 0;
+          isDone = slices.next().done === true;
+          const after = store.sqlite.query<{ rows: number }, []>("SELECT total_changes() AS rows").get()?.rows ?? 0;
+          most.rows = Math.max(most.rows, after - before);
+        });
+      }
+    }
+  });
+  expect(removing.filter((plan) => plan.startsWith("SCAN") && plan !== "SCAN CONSTANT ROW")).toEqual([]);
+  expect(most.rows).toBeLessThan(1_000);
+  expect(store.sqlite.query("SELECT min(event_id), count(*) FROM events").values()).toEqual([[4_501, 500]]);
 });
 
 test("the aftermath of an instance's change, and what is pruned, is found by an index", async () => {
@@ -171,9 +196,11 @@ test("what is removed is found by an index, one slice at a time", () => {
   } finally {
     Reflect.deleteProperty(store.sqlite, "query");
   }
-  const plans = asked.flatMap((sql) =>
-    (store.sqlite.prepare(`EXPLAIN QUERY PLAN ${sql}`).all("x", -1) as { detail: string }[]).map((row) => row.detail),
-  );
+  const plans = asked.flatMap((sql) => {
+    const explained = store.sqlite.prepare(`EXPLAIN QUERY PLAN ${sql}`);
+    const holes = Array.from({ length: explained.paramsCount }, () => null);
+    return (explained.all(...holes) as { detail: string }[]).map((row) => row.detail);
+  });
   expect(plans.length).toBeGreaterThan(8);
   expect(plans.filter((found) => found.startsWith("SCAN") && found !== "SCAN workspace_changes")).toEqual([]);
   expect(plans.filter((found) => found.includes("TEMP B-TREE"))).toEqual([]);
