@@ -1,6 +1,6 @@
 import { QUEUED } from "../memory/schema.ts";
 import { TEXT_EVENTS } from "../messages/events/event-reader.ts";
-import { RUN_STATUSES } from "../messages/schema.ts";
+import { isUnfinished, RUN_STATUSES } from "../messages/schema.ts";
 import { type ClearingPlan, type ClearingStep, clearRows, type RowsOf } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
 import type { Features } from "./features.ts";
@@ -18,7 +18,7 @@ export function clearingPlan(
   const { sqlite } = store;
   const rows = (of: RowsOf, last?: (id: string) => void): ClearingStep => ({ rows: clearRows(store, of, last) });
   const messages: RowsOf = { table: "messages", by: "conversation_id", key: "message_seq", before: -1, batch: 100 };
-  /** One status at a time, in the order of the index. */
+  /** One status at a time, in the order of the indexes. */
   const runs = (only: string): ClearingStep[] =>
     RUN_STATUSES.map((status) =>
       rows({
@@ -27,7 +27,7 @@ export function clearingPlan(
         key: "first_event_id",
         before: -1,
         batch: 250,
-        only: `status = '${status}' AND ${only}`,
+        only: `status = '${status}'${isUnfinished({ status }) ? ` AND agent_id = ${markOf("agent_id")}` : ""} AND ${only}`,
       }),
     );
   const told: RowsOf = { table: "events", by: "conversation_id", key: "event_id", before: -1, batch: 250 };

@@ -54,7 +54,8 @@ export function conversationQueries(db: Db) {
       .where(
         and(
           ofOrigin,
-          sql`NOT EXISTS (SELECT 1 FROM runs WHERE runs.conversation_id = conversations.conversation_id
+          sql`NOT EXISTS (SELECT 1 FROM runs WHERE runs.agent_id = conversations.agent_id
+            AND runs.conversation_id = conversations.conversation_id
             AND (runs.status = 'queued' OR runs.status = 'running' OR runs.status = 'waiting'))`,
         ),
       )
