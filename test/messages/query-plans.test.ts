@@ -160,7 +160,33 @@ test("what is visible of a cleared conversation is found in parts, by an index",
   });
   expect(removing.filter((plan) => plan.startsWith("SCAN") && plan !== "SCAN CONSTANT ROW")).toEqual([]);
   expect(most.rows).toBeLessThan(1_000);
-  expect(store.sqlite.query("SELECT min(event_id), count(*) FROM events").values()).toEqual([[4_501, 500]]);
+  expect(store.sqlite.query("SELECT min(event_id), count(*) FROM events WHERE agent_id = 'agt_b'").values()).toEqual([
+    [4_501, 500],
+  ]);
+});
+
+test("the events of a default conversation are found among those of others, a part at a time", () => {
+  store.transaction(() => {
+    const { sqlite } = store;
+    sqlite.run("INSERT INTO accounts (account_id, email, name, created_at) VALUES ('acct2', 'd@e.f', 'D', 0)");
+    sqlite.run(
+      "INSERT INTO instances (instance_id, account_id, name, status, created_at) VALUES ('i2', 'acct2', 'x', 'running', 0)",
+    );
+    sqlite.run(
+      `INSERT INTO agents (agent_id, instance_id, name, slug, display_name, created_at, updated_at, last_event_id)
+         VALUES ('agt_d', 'i2', 'x', 'd', 'x', 0, 0, 2500)`,
+    );
+    const event = sqlite.prepare("INSERT INTO events VALUES ('agt_d', ?, ?, ?, 'run.queued', '{}', 0)");
+    for (let id = 1; id < 2_500; id++) event.run(id, "run_o", "conv_other");
+    event.run(2_500, "run_d", "conv_d");
+  });
+  const log = createEventLog(store, systemClock, () => {});
+  const follow = (after: number) => log.follow("agt_d", after, { rows: 10, bytes: 1_000 }, "conv_d");
+  expect(follow(0)).toEqual({ rows: [], upTo: 1_000, isEnd: false });
+  expect(follow(1_000)).toEqual({ rows: [], upTo: 2_000, isEnd: false });
+  expect(follow(2_000)).toMatchObject({ rows: [{ eventId: 2_500 }], upTo: 2_500, isEnd: true });
+  const ofRun = { agentId: "agt_d", conversationId: "conv_d", runId: "run_d", firstEventId: 2_500 };
+  expect(log.ofRun(ofRun, 2_499, 10)?.map(({ eventId }) => eventId)).toEqual([2_500]);
 });
 
 test("the aftermath of an instance's change, and what is pruned, is found by an index", async () => {
