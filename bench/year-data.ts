@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite";
 import { renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { defaultConversationOf } from "../src/messages/conversations.ts";
+import { defaultConversationOf } from "../src/messages/schema.ts";
 
 /** How much an agent and its neighbours have said in the last year. */
 export interface Year {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { openHostKeys } from "../src/accounts/host-keys.ts";
 import { createPaging } from "../src/http/paging.ts";
 import { dayOf } from "../src/lib/calendar.ts";
-import { defaultConversationOf } from "../src/messages/conversations.ts";
+import { defaultConversationOf } from "../src/messages/schema.ts";
 import { median, type Row, residentMiB } from "./figure.ts";
 import { type BenchHost, startHost, startMock } from "./host.ts";
 import { fillYear, type Year } from "./year-data.ts";

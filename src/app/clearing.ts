@@ -1,6 +1,6 @@
 import { QUEUED } from "../memory/schema.ts";
 import { TEXT_EVENTS } from "../messages/events/event-reader.ts";
-import { RUN_STATUSES } from "../messages/schema.ts";
+import { isUnfinished, RUN_STATUSES } from "../messages/schema.ts";
 import { type ClearingPlan, type ClearingStep, clearRows, type RowsOf } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
 import type { Features } from "./features.ts";
@@ -8,7 +8,7 @@ import type { Features } from "./features.ts";
 const markOf = (mark: string) => `(SELECT ${mark} FROM conversations WHERE conversation_id = ?1)`;
 const CLEARED_MESSAGES = `message_seq <= ${markOf("cleared_message_seq")}`;
 const CLEARED_RUNS = `first_event_id <= ${markOf("cleared_event_id")}`;
-const CLEARED_EVENTS = `event_id <= ${markOf("cleared_event_id")} AND type IN ${TEXT_EVENTS}`;
+const CLEARED_EVENTS = `event_id <= ${markOf("cleared_event_id")}`;
 
 /** Everything that belongs to an instance, an agent or a conversation, in the order in which it is cleared. */
 export function clearingPlan(
@@ -18,7 +18,7 @@ export function clearingPlan(
   const { sqlite } = store;
   const rows = (of: RowsOf, last?: (id: string) => void): ClearingStep => ({ rows: clearRows(store, of, last) });
   const messages: RowsOf = { table: "messages", by: "conversation_id", key: "message_seq", before: -1, batch: 100 };
-  /** One status at a time, in the order of the index. */
+  /** One status at a time, in the order of the indexes. */
   const runs = (only: string): ClearingStep[] =>
     RUN_STATUSES.map((status) =>
       rows({
@@ -27,10 +27,12 @@ export function clearingPlan(
         key: "first_event_id",
         before: -1,
         batch: 250,
-        only: `status = '${status}' AND ${only}`,
+        only: `status = '${status}'${isUnfinished({ status }) ? ` AND agent_id = ${markOf("agent_id")}` : ""} AND ${only}`,
       }),
     );
   const told: RowsOf = { table: "events", by: "conversation_id", key: "event_id", before: -1, batch: 250 };
+  // In the words of their index.
+  const ofOther = `conversation_id <> replace(agent_id, 'agt_', 'conv_') AND type IN ${TEXT_EVENTS}`;
   const asked: RowsOf = { table: "approvals", by: "conversation_id", key: "approval_id", before: "", batch: 100 };
   const continued: RowsOf = { table: "responses", by: "conversation_id", key: "response_id", before: "", batch: 100 };
   const stepsOf: RowsOf = { table: "message_steps", by: "conversation_id", key: "message_id", before: "", batch: 100 };
@@ -59,6 +61,26 @@ export function clearingPlan(
       .query<{ id: string }, [string]>("SELECT conversation_id AS id FROM conversations WHERE agent_id = ? LIMIT 1")
       .get(agentId)?.id ?? null;
 
+  /** The events of a default conversation are found among all of its agent's; they go with it, if not before. */
+  function* clearDefault(id: string): Generator<undefined, undefined> {
+    const { after = 0, end = 0 } =
+      sqlite
+        .query<{ after: number; end: number }, [string]>(
+          `SELECT pruned_event_id AS after, cleared_event_id AS end FROM conversations JOIN agents USING (agent_id)
+           WHERE conversation_id = ? AND is_default = 1`,
+        )
+        .get(id) ?? {};
+    for (let from = after; from < end; from += told.batch) {
+      sqlite
+        .query(
+          `DELETE FROM events WHERE agent_id = (SELECT agent_id FROM conversations WHERE conversation_id = ?1)
+           AND event_id > ?2 AND event_id <= ?3 AND conversation_id = ?1 AND type IN ${TEXT_EVENTS}`,
+        )
+        .run(id, from, Math.min(end, from + told.batch));
+      yield;
+    }
+  }
+
   return {
     history: [
       rows({ ...messages, only: CLEARED_MESSAGES }, uncover),
@@ -68,7 +90,8 @@ export function clearingPlan(
         only: "NOT EXISTS (SELECT 1 FROM messages WHERE messages.message_id = responses.message_id)",
       }),
       rows({ ...asked, only: "NOT EXISTS (SELECT 1 FROM runs WHERE runs.run_id = approvals.run_id)" }),
-      rows({ ...told, only: CLEARED_EVENTS }, settle),
+      { rows: clearDefault },
+      rows({ ...told, only: `${CLEARED_EVENTS} AND ${ofOther}` }, settle),
     ],
     conversation: [
       rows(continued),
@@ -78,7 +101,7 @@ export function clearingPlan(
       ...runs("TRUE"),
       rows(asked),
       rows({ table: "memory_forgotten", by: "conversation_id", key: "run_id", before: "", batch: 250 }),
-      rows({ ...told, only: `type IN ${TEXT_EVENTS}` }),
+      rows({ ...told, only: ofOther }),
       rows(self("conversations", "conversation_id")),
     ],
     agent: [

@@ -1,10 +1,9 @@
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
-import { defaultConversationOf } from "./conversations.ts";
 import type { EventLog } from "./events/event-log.ts";
 import type { MessageQueries } from "./queries.ts";
 import { showMessage } from "./record.ts";
-import type { Run } from "./schema.ts";
+import { defaultConversationOf, type Run } from "./schema.ts";
 
 /** An answer that says that there is nothing to say. */
 const NO_REPLY = "NO_REPLY";

@@ -15,26 +15,21 @@ export const NEWEST: ActivityMark = { updatedAt: Number.MAX_SAFE_INTEGER, conver
 /** The prepared queries of conversations. */
 export function conversationQueries(db: Db) {
   const p = sql.placeholder;
-  const { conversationId, agentId, state, originType, updatedAt } = conversations;
+  const { conversationId, agentId, isDefault, state, originType, updatedAt } = conversations;
   const byId = prepared(db, () =>
     db
       .select()
       .from(conversations)
       .where(eq(conversationId, p("conversationId"))),
   );
+  // Written exactly as in the partial index's condition, or SQLite would not use the index.
+  const isOther = sql`${state} = 'open' AND ${isDefault} = 0`;
+  const ofOrigin = and(eq(agentId, p("agentId")), isOther, eq(originType, p("origin")));
   const page = prepared(db, () =>
     db
       .select()
       .from(conversations)
-      .where(
-        and(
-          eq(agentId, p("agentId")),
-          // Written exactly as in the partial index's condition, or SQLite would not use the index.
-          sql`${state} = 'open'`,
-          eq(originType, p("origin")),
-          sql`(${updatedAt}, ${conversationId}) < (${p("updatedAt")}, ${p("conversationId")})`,
-        ),
-      )
+      .where(and(ofOrigin, sql`(${updatedAt}, ${conversationId}) < (${p("updatedAt")}, ${p("conversationId")})`))
       .orderBy(desc(updatedAt), desc(conversationId))
       .limit(p("limit")),
   );
@@ -42,13 +37,12 @@ export function conversationQueries(db: Db) {
     db
       .select({ count: sql<number>`count(*)` })
       .from(conversations)
-      .where(and(eq(agentId, p("agentId")), sql`${state} = 'open'`)),
+      .where(and(eq(agentId, p("agentId")), isOther)),
   );
   const copying = prepared(db, () =>
     db.select({ conversationId }).from(conversations).where(sql`${state} = 'copying'`),
   );
 
-  const ofOrigin = and(eq(agentId, p("agentId")), sql`${state} = 'open'`, eq(originType, p("origin")));
   const countOf = prepared(db, () => db.select({ count: sql<number>`count(*)` }).from(conversations).where(ofOrigin));
   const oldest = prepared(db, () =>
     db.select().from(conversations).where(ofOrigin).orderBy(asc(updatedAt), asc(conversationId)).limit(1),
@@ -60,7 +54,8 @@ export function conversationQueries(db: Db) {
       .where(
         and(
           ofOrigin,
-          sql`NOT EXISTS (SELECT 1 FROM runs WHERE runs.conversation_id = conversations.conversation_id
+          sql`NOT EXISTS (SELECT 1 FROM runs WHERE runs.agent_id = conversations.agent_id
+            AND runs.conversation_id = conversations.conversation_id
             AND (runs.status = 'queued' OR runs.status = 'running' OR runs.status = 'waiting'))`,
         ),
       )
@@ -87,10 +82,10 @@ export function conversationQueries(db: Db) {
     insert: (row: typeof conversations.$inferInsert): Conversation =>
       db.insert(conversations).values(row).returning().get(),
     find: (id: string): Conversation | undefined => byId.get({ conversationId: id }),
-    /** Those of one origin, latest activity first. */
+    /** Those of one origin besides the default one, latest activity first. */
     page: (agentId: string, origin: OriginType, after: ActivityMark, limit: number): Conversation[] =>
       page.all({ agentId, origin, ...after, limit }),
-    /** The visible ones, including the default one. */
+    /** The visible ones besides the default one; so are those of one origin, and the oldest. */
     count: (agentId: string): number => count.get({ agentId })?.count ?? 0,
     countOf: (agentId: string, origin: OriginType): number => countOf.get({ agentId, origin })?.count ?? 0,
     /** The one of this origin whose last activity is the longest ago. */
@@ -121,7 +116,7 @@ export function conversationQueries(db: Db) {
         .select()
         .from(conversations)
         .where(and(eq(agentId, id), sql`${state} = 'open'`))
-        .orderBy(desc(conversations.isDefault), desc(updatedAt), desc(conversationId))
+        .orderBy(desc(isDefault), desc(updatedAt), desc(conversationId))
         .all(),
     /** Forks that are still being copied; after a start, those that an earlier process left unfinished. */
     copying: (): string[] => copying.all().map((row) => row.conversationId),

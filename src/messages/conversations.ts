@@ -7,7 +7,7 @@ import type { Store } from "../storage/store.ts";
 import { type ActivityMark, type ConversationQueries, NEWEST } from "./conversation-queries.ts";
 import type { MessageQueries } from "./queries.ts";
 import type { Runs } from "./runs/runs.ts";
-import { type Conversation, ORIGINS, type OriginType } from "./schema.ts";
+import { type Conversation, defaultConversationOf, ORIGINS, type OriginType } from "./schema.ts";
 
 /** Of one agent, besides its default one (docs/contract/api.md, Conversations). */
 const MAX_CONVERSATIONS = 1_000;
@@ -42,9 +42,6 @@ export interface Conversations {
   remove(conversation: Conversation): void;
 }
 
-/** A trigger creates it together with the agent, with the same id after the prefix. */
-export const defaultConversationOf = (agentId: string): string => agentId.replace("agt_", "conv_");
-
 export interface ConversationParts {
   store: Store;
   clock: Clock;
@@ -66,8 +63,7 @@ export function createConversations(parts: ConversationParts): Conversations {
   }
 
   function requireRoom({ agentId }: Agent): void {
-    // The count includes the default one.
-    if (rows.count(agentId) <= MAX_CONVERSATIONS) return;
+    if (rows.count(agentId) < MAX_CONVERSATIONS) return;
     throw new AppError(
       "conflict",
       `the agent has ${MAX_CONVERSATIONS} conversations besides its default one, and may have no more: delete one first`,
@@ -129,7 +125,10 @@ export function createConversations(parts: ConversationParts): Conversations {
     },
     page({ agentId }, origin, after, limit) {
       const of = (one: OriginType) => rows.page(agentId, one, after ?? NEWEST, limit);
-      return (origin === null ? ORIGINS.flatMap(of) : of(origin)).sort(byActivity).slice(0, limit);
+      const found = origin === null ? ORIGINS.flatMap(of) : of(origin);
+      const own = find(agentId, defaultConversationOf(agentId));
+      const isAsked = (origin ?? own.originType) === own.originType && (after === null || byActivity(own, after) > 0);
+      return (isAsked ? [own, ...found] : found).sort(byActivity).slice(0, limit);
     },
     rename({ agentId, conversationId }, title) {
       rows.setTitle(conversationId, title, clock.now());
@@ -140,5 +139,5 @@ export function createConversations(parts: ConversationParts): Conversations {
 }
 
 /** Latest first; ids break ties within a millisecond. */
-const byActivity = (one: Conversation, other: Conversation): number =>
+const byActivity = (one: ActivityMark, other: ActivityMark): number =>
   other.updatedAt - one.updatedAt || (other.conversationId > one.conversationId ? 1 : -1);

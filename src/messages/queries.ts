@@ -4,7 +4,7 @@ import { tokensOf } from "../runtime/tokens.ts";
 import { placeholdersOf, placeholdersOfRow } from "../storage/columns.ts";
 import { prepared } from "../storage/prepared.ts";
 import type { Db } from "../storage/store.ts";
-import { conversations, type Message, messages, type Run, type RunStatus, runOutputs, runs } from "./schema.ts";
+import { conversations, type Message, messages, type OverStatus, type Run, runOutputs, runs } from "./schema.ts";
 
 /** The prepared queries of messages and runs. */
 export function messageQueries(db: Db) {
@@ -47,7 +47,10 @@ export function messageQueries(db: Db) {
     db
       .select()
       .from(runs)
-      .where(and(eq(runs.conversationId, p("conversationId")), UNFINISHED))
+      .where(
+        sql`${runs.agentId} = (SELECT agent_id FROM conversations WHERE conversation_id = ${p("conversationId")})
+          AND ${runs.conversationId} = ${p("conversationId")} AND ${UNFINISHED}`,
+      )
       .orderBy(asc(runs.firstEventId)),
   );
   const page = (whose: typeof runs.agentId | typeof runs.conversationId) =>
@@ -55,7 +58,7 @@ export function messageQueries(db: Db) {
       db
         .select()
         .from(runs)
-        .where(and(eq(whose, p("id")), eq(runs.status, p("status")), lt(runs.firstEventId, p("before"))))
+        .where(and(eq(whose, p("id")), eq(runs.status, p("status")), OVER, lt(runs.firstEventId, p("before"))))
         .orderBy(desc(runs.firstEventId))
         .limit(p("limit")),
     );
@@ -69,10 +72,10 @@ export function messageQueries(db: Db) {
       .select()
       .from(runs)
       .where(
-        sql`${runs.runId} IN (SELECT run_id FROM runs INDEXED BY unfinished_runs_by_instance
-          WHERE ${UNFINISHED} AND instance_id = ${p("instanceId")}
+        sql`${runs.runId} IN (SELECT run_id FROM runs INDEXED BY unfinished_runs
+          WHERE ${UNFINISHED} AND agent_id IN (SELECT agent_id FROM agents WHERE instance_id = ${p("instanceId")})
             AND stops < (SELECT stops FROM instances WHERE instance_id = ${p("instanceId")})
-          ORDER BY run_id LIMIT ${p("limit")})`,
+          LIMIT ${p("limit")})`,
       ),
   );
   const startRun = prepared(db, () =>
@@ -208,8 +211,8 @@ export function messageQueries(db: Db) {
     /** In the order of arrival. */
     unfinishedOf: (agentId: string): Run[] => unfinishedRuns.all({ agentId }),
     unfinishedIn: (conversationId: string): Run[] => unfinishedOf.all({ conversationId }),
-    /** Runs of one status that began before this place in the log, newest first. */
-    runsOf: (whose: RunsOf, status: RunStatus, before: number, limit: number): Run[] =>
+    /** Runs that are over in one way and began before this place in the log, newest first. */
+    runsOf: (whose: RunsOf, status: OverStatus, before: number, limit: number): Run[] =>
       whose.conversationId === null
         ? runsOfAgent.all({ id: whose.agentId, status, before, limit })
         : runsOfConversation.all({ id: whose.conversationId, status, before, limit }),
@@ -222,7 +225,7 @@ export function messageQueries(db: Db) {
         .from(runs)
         // Without statistics, SQLite would read all runs if the index were not named.
         .where(
-          sql`${runs.runId} IN (SELECT run_id FROM runs INDEXED BY unfinished_runs_by_instance
+          sql`${runs.runId} IN (SELECT run_id FROM runs INDEXED BY unfinished_runs
             WHERE ${UNFINISHED} AND status <> 'waiting')`,
         )
         .groupBy(runs.agentId)
@@ -284,8 +287,9 @@ const ENDING = [
   ...PROGRESS,
 ] as const satisfies (keyof Run)[];
 
-/** Selects unfinished runs, in the words of their partial index. */
+/** Select unfinished runs, and those that are over, in the words of their partial indexes. */
 const UNFINISHED = sql.raw("(status = 'queued' OR status = 'running' OR status = 'waiting')");
+const OVER = sql.raw("(status = 'completed' OR status = 'failed' OR status = 'cancelled')");
 
 /** In UTF-8. Most messages are shorter, and reading many of them in vain is cheap. */
 const SHORT_TEXT_BYTES = 2048;

@@ -4,7 +4,9 @@ import type { OutputForm } from "../models/engine.ts";
 import type { JournalCall, PastStep } from "../runtime/protocol.ts";
 import { WAIT_KINDS, type Wait } from "../tools/tool.ts";
 
-export const RUN_STATUSES = ["queued", "running", "waiting", "completed", "failed", "cancelled"] as const;
+export const OVER_STATUSES = ["completed", "failed", "cancelled"] as const;
+export type OverStatus = (typeof OVER_STATUSES)[number];
+export const RUN_STATUSES = ["queued", "running", "waiting", ...OVER_STATUSES] as const;
 export type RunStatus = (typeof RUN_STATUSES)[number];
 /** Queued, in progress, or waiting. */
 export const isUnfinished = ({ status }: { status: RunStatus }): boolean =>
@@ -38,6 +40,9 @@ export const conversations = sqliteTable("conversations", {
   compactionFailedAt: integer("compaction_failed_at").notNull().default(0),
   createdAt: integer("created_at").notNull(),
 });
+
+/** A trigger creates it together with the agent, with the same id after the prefix. */
+export const defaultConversationOf = (agentId: string): string => agentId.replace("agt_", "conv_");
 
 export const runs = sqliteTable("runs", {
   runId: text("run_id").primaryKey(),

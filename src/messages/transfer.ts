@@ -2,10 +2,9 @@ import type { Agent } from "../agents/schema.ts";
 import { newId } from "../lib/id.ts";
 import type { Quotas } from "../limits/quotas.ts";
 import type { ConversationQueries } from "./conversation-queries.ts";
-import { defaultConversationOf } from "./conversations.ts";
 import { type HistoryPage, readPage } from "./history-page.ts";
 import type { MessageQueries, NewMessage } from "./queries.ts";
-import type { Conversation } from "./schema.ts";
+import { type Conversation, defaultConversationOf } from "./schema.ts";
 
 /** An agent's history as it was at one moment, which is read in many turns. */
 export interface Moment {

@@ -30,6 +30,7 @@ import delegations from "./migrations/0025-delegations.sql" with { type: "text" 
 import scheduleIds from "./migrations/0026-schedule-ids.sql" with { type: "text" };
 import mcpServers from "./migrations/0027-mcp-servers.sql" with { type: "text" };
 import mcpAuthorizations from "./migrations/0028-mcp-authorizations.sql" with { type: "text" };
+import fewerPages from "./migrations/0029-fewer-pages.sql" with { type: "text" };
 import schema from "./schema.sql" with { type: "text" };
 
 /**
@@ -65,6 +66,7 @@ export const MIGRATIONS: readonly string[] = [
   scheduleIds,
   mcpServers,
   mcpAuthorizations,
+  fewerPages,
 ];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;

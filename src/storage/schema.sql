@@ -441,40 +441,6 @@ CREATE TABLE "events" (
   PRIMARY KEY (agent_id, event_id)
 ) STRICT;
 
-CREATE TABLE "runs" (
-  run_id TEXT PRIMARY KEY,
-  agent_id TEXT NOT NULL REFERENCES agents ON DELETE CASCADE,
-  instance_id TEXT NOT NULL,
-  conversation_id TEXT NOT NULL REFERENCES conversations ON DELETE CASCADE,
-  message_id TEXT NOT NULL,
-  status TEXT NOT NULL CHECK (status = 'running' OR status = 'completed' OR status = 'queued' OR status = 'waiting'
-    OR status = 'failed' OR status = 'cancelled'),
-  origin_type TEXT NOT NULL DEFAULT 'user' CHECK (origin_type = 'user' OR origin_type = 'openai'
-    OR origin_type = 'schedule' OR origin_type = 'heartbeat' OR origin_type = 'trigger' OR origin_type = 'agent'),
-  origin_id TEXT,
-  -- Who answers; null until it has started.
-  model TEXT,
-  error_code TEXT,
-  error_message TEXT,
-  steps INTEGER NOT NULL DEFAULT 0,
-  prompt_tokens INTEGER NOT NULL DEFAULT 0,
-  completion_tokens INTEGER NOT NULL DEFAULT 0,
-  -- Where in the agent's log the run begins, so that its own stream is a range of it.
-  first_event_id INTEGER NOT NULL,
-  -- Of its instance, when it was queued.
-  stops INTEGER NOT NULL DEFAULT 0,
-  created_at INTEGER NOT NULL,
-  started_at INTEGER,
-  finished_at INTEGER,
-  -- What it waits for.
-  waiting_kind TEXT CHECK (waiting_kind IS NULL OR waiting_kind = 'approval' OR waiting_kind = 'answer'
-    OR waiting_kind = 'agent' OR waiting_kind = 'tool'),
-  waiting_id TEXT CHECK ((status = 'waiting') = (waiting_kind IS NOT NULL) AND (waiting_kind IS NULL) = (waiting_id IS NULL)),
-  -- What it had done when it waited, and the last event that this covers. Last, because it may be large.
-  journal_up_to INTEGER,
-  journal TEXT CHECK ((journal IS NULL) = (journal_up_to IS NULL))
-, output TEXT, cached_tokens INTEGER, cost INTEGER, retry_at INTEGER) STRICT;
-
 CREATE TABLE responses (
   response_id TEXT NOT NULL PRIMARY KEY,
   agent_id TEXT NOT NULL,
@@ -752,6 +718,45 @@ CREATE TABLE mcp_credentials (
   updated_at INTEGER NOT NULL
 ) STRICT;
 
+CREATE TABLE "runs" (
+  run_id TEXT PRIMARY KEY,
+  agent_id TEXT NOT NULL,
+  instance_id TEXT NOT NULL,
+  conversation_id TEXT NOT NULL,
+  message_id TEXT NOT NULL,
+  status TEXT NOT NULL CHECK (status = 'running' OR status = 'completed' OR status = 'queued' OR status = 'waiting'
+    OR status = 'failed' OR status = 'cancelled'),
+  origin_type TEXT NOT NULL DEFAULT 'user' CHECK (origin_type = 'user' OR origin_type = 'openai'
+    OR origin_type = 'schedule' OR origin_type = 'heartbeat' OR origin_type = 'trigger' OR origin_type = 'agent'),
+  origin_id TEXT,
+  -- Who answers; null until it has started.
+  model TEXT,
+  error_code TEXT,
+  error_message TEXT,
+  steps INTEGER NOT NULL DEFAULT 0,
+  prompt_tokens INTEGER NOT NULL DEFAULT 0,
+  completion_tokens INTEGER NOT NULL DEFAULT 0,
+  cached_tokens INTEGER,
+  cost INTEGER,
+  -- Where in the agent's log the run begins, so that its own stream is a range of it.
+  first_event_id INTEGER NOT NULL,
+  -- Of its instance, when it was queued.
+  stops INTEGER NOT NULL DEFAULT 0,
+  created_at INTEGER NOT NULL,
+  started_at INTEGER,
+  finished_at INTEGER,
+  retry_at INTEGER,
+  -- What it waits for.
+  waiting_kind TEXT CHECK (waiting_kind IS NULL OR waiting_kind = 'approval' OR waiting_kind = 'answer'
+    OR waiting_kind = 'agent' OR waiting_kind = 'tool'),
+  waiting_id TEXT CHECK ((status = 'waiting') = (waiting_kind IS NOT NULL) AND (waiting_kind IS NULL) = (waiting_id IS NULL)),
+  -- The form of its answer, until it is over; what it had done when it waited, and the last event that this covers. Last,
+  -- because they may be large.
+  output TEXT,
+  journal_up_to INTEGER,
+  journal TEXT CHECK ((journal IS NULL) = (journal_up_to IS NULL))
+) STRICT;
+
 CREATE INDEX sign_in_codes_by_email ON sign_in_codes (email, code_id);
 
 CREATE INDEX sign_in_codes_by_address ON sign_in_codes (address, created_at);
@@ -814,9 +819,6 @@ CREATE UNIQUE INDEX default_conversations ON conversations (agent_id) WHERE is_d
 
 CREATE INDEX conversations_by_agent ON conversations (agent_id, conversation_id);
 
-CREATE INDEX conversations_by_activity ON conversations (agent_id, origin_type, updated_at, conversation_id)
-  WHERE state = 'open';
-
 CREATE INDEX conversations_being_copied ON conversations (conversation_id) WHERE state = 'copying';
 
 CREATE INDEX conversations_cleared ON conversations (agent_id, cleared_event_id) WHERE cleared_event_id > 0;
@@ -849,15 +851,6 @@ CREATE UNIQUE INDEX approval_rules_by_call
 CREATE INDEX installed_skill_sizes ON installed_skills (instance_id, text_bytes);
 
 CREATE INDEX unpinned_skills ON installed_skills (instance_id, name) WHERE sha256 IS NULL;
-
-CREATE INDEX events_by_conversation ON events (conversation_id, event_id) WHERE conversation_id IS NOT NULL;
-
-CREATE INDEX runs_by_agent ON runs (agent_id, status, first_event_id);
-
-CREATE INDEX runs_by_conversation ON runs (conversation_id, status, first_event_id);
-
-CREATE INDEX unfinished_runs_by_instance ON runs (instance_id, run_id)
-  WHERE status = 'queued' OR status = 'running' OR status = 'waiting';
 
 CREATE INDEX responses_by_conversation ON responses (conversation_id, response_id);
 
@@ -916,6 +909,21 @@ CREATE INDEX conversations_of_agents ON conversations (agent_id, origin_id) WHER
 CREATE UNIQUE INDEX mcp_servers_of_instance ON mcp_servers (instance_id, name);
 
 CREATE INDEX mcp_authorizations_by_expiry ON mcp_authorizations (expires_at);
+
+CREATE INDEX events_by_conversation ON events (conversation_id, event_id)
+  WHERE conversation_id <> replace(agent_id, 'agt_', 'conv_');
+
+CREATE INDEX conversations_by_activity ON conversations (agent_id, origin_type, updated_at, conversation_id)
+  WHERE state = 'open' AND is_default = 0;
+
+CREATE INDEX runs_by_agent ON runs (agent_id, status, first_event_id)
+  WHERE status = 'completed' OR status = 'failed' OR status = 'cancelled';
+
+CREATE INDEX runs_by_conversation ON runs (conversation_id, status, first_event_id)
+  WHERE status = 'completed' OR status = 'failed' OR status = 'cancelled';
+
+CREATE INDEX unfinished_runs ON runs (agent_id, first_event_id)
+  WHERE status = 'queued' OR status = 'running' OR status = 'waiting';
 
 INSERT INTO model_usage_mark VALUES (1, 0);
 
@@ -1009,12 +1017,6 @@ CREATE TRIGGER response_removed AFTER DELETE ON responses BEGIN
   UPDATE account_usage SET history_bytes = history_bytes - octet_length(OLD.said)
     WHERE account_id = (SELECT account_id FROM instances WHERE instance_id =
       (SELECT instance_id FROM agents WHERE agent_id = OLD.agent_id));
-END;
-
-CREATE TRIGGER run_output_over AFTER UPDATE OF status ON runs
-  WHEN NEW.output IS NOT NULL AND (NEW.status = 'completed' OR NEW.status = 'failed' OR NEW.status = 'cancelled')
-BEGIN
-  UPDATE runs SET output = NULL WHERE run_id = NEW.run_id;
 END;
 
 CREATE TRIGGER agent_added AFTER INSERT ON agents WHEN NEW.removed_at IS NULL BEGIN
@@ -1129,10 +1131,6 @@ CREATE TRIGGER audit_checkpoints_are_append_only_delete BEFORE DELETE ON audit_c
     WHERE audit_id > old.audit_id AND audit_id < (SELECT min(audit_id) FROM audit))
   BEGIN SELECT raise(ABORT, 'audit checkpoints are append-only beyond the oldest row'); END;
 
-CREATE TRIGGER delegation_forgotten AFTER DELETE ON runs BEGIN
-  DELETE FROM delegations WHERE run_id = OLD.run_id;
-END;
-
 CREATE TRIGGER mcp_server_removed AFTER DELETE ON mcp_servers BEGIN
   DELETE FROM mcp_authorizations WHERE server_id = OLD.server_id;
   DELETE FROM mcp_credentials WHERE server_id = OLD.server_id;
@@ -1141,4 +1139,14 @@ END;
 CREATE TRIGGER mcp_server_moved AFTER UPDATE OF url ON mcp_servers WHEN NEW.url <> OLD.url BEGIN
   DELETE FROM mcp_authorizations WHERE server_id = OLD.server_id;
   DELETE FROM mcp_credentials WHERE server_id = OLD.server_id;
+END;
+
+CREATE TRIGGER run_output_over AFTER UPDATE OF status ON runs
+  WHEN NEW.output IS NOT NULL AND (NEW.status = 'completed' OR NEW.status = 'failed' OR NEW.status = 'cancelled')
+BEGIN
+  UPDATE runs SET output = NULL WHERE run_id = NEW.run_id;
+END;
+
+CREATE TRIGGER delegation_forgotten AFTER DELETE ON runs BEGIN
+  DELETE FROM delegations WHERE run_id = OLD.run_id;
 END;

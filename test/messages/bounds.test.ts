@@ -2,12 +2,12 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { systemClock } from "../../src/lib/clock.ts";
 import { newId } from "../../src/lib/id.ts";
 import { MAX_HISTORY_BYTES } from "../../src/limits/account-limits.ts";
-import { defaultConversationOf } from "../../src/messages/conversations.ts";
 import { createEventLog } from "../../src/messages/events/event-log.ts";
 import { createEventReader } from "../../src/messages/events/event-reader.ts";
 import { createHub, type Hub } from "../../src/messages/events/hub.ts";
 import { EVENT_ROW_BYTES, KEPT_BYTES } from "../../src/messages/events/pruning.ts";
 import { messageQueries } from "../../src/messages/queries.ts";
+import { defaultConversationOf } from "../../src/messages/schema.ts";
 import type { Place, Slice } from "../../src/storage/retention.ts";
 import { type Conversation, readEvents, startConversation } from "./conversation.ts";
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { newId } from "../../src/lib/id.ts";
 import { conversationQueries } from "../../src/messages/conversation-queries.ts";
-import { defaultConversationOf } from "../../src/messages/conversations.ts";
+import { defaultConversationOf } from "../../src/messages/schema.ts";
 import { type Conversation, startConversation } from "./conversation.ts";
 
 const RUNS = 600;

@@ -48,6 +48,7 @@ test("no query of the hot path reads a whole history", () => {
     conversations.find("c");
     conversations.page("a", "user", NEWEST, 10);
     conversations.count("a");
+    conversations.oldestAtRest("a", "agent");
     conversations.copying();
     const parking = parkingQueries(store.db);
     parking.journal("r");
@@ -65,8 +66,12 @@ test("no query of the hot path reads a whole history", () => {
   expect(plans.filter((plan) => /^SCAN (?!.*(unfinished_runs|conversations_being_copied))/.test(plan))).toEqual([]);
   // Runs are looked up by their status, so that a whole history is never read.
   const byRuns = plans.filter((plan) => /runs_by_(agent|conversation)/.test(plan));
-  expect(byRuns.length).toBeGreaterThan(4);
+  expect(byRuns.length).toBeGreaterThan(1);
   expect(byRuns.filter((plan) => !plan.includes("status=?"))).toEqual([]);
+  // Those that are unfinished are looked up by their agent; only a start looks at all of them.
+  const unfinished = plans.filter((plan) => plan.includes("unfinished_runs"));
+  expect(unfinished.length).toBeGreaterThan(5);
+  expect(unfinished.filter((plan) => !plan.includes("agent_id=?"))).toHaveLength(1);
 });
 
 test("what is visible of a cleared conversation is found in parts, by an index", () => {
@@ -85,10 +90,15 @@ test("what is visible of a cleared conversation is found in parts, by an index",
     sqlite.run("UPDATE conversations SET cleared_event_id = 4500 WHERE conversation_id = 'conv_b'");
   });
   const log = createEventLog(store, systemClock, () => {});
-  const follow = (after: number) => log.follow("agt_b", after, { rows: 10, bytes: 1_000 }, "conv_b");
-  const plans = plansOf(store, () => void follow(0));
-  const looked = plans.filter((plan) => plan.includes("events_by_conversation"));
-  expect(looked.length).toBeGreaterThan(0);
+  const follow = (after: number, conversationId = "conv_b") =>
+    log.follow("agt_b", after, { rows: 10, bytes: 1_000 }, conversationId);
+  const plans = plansOf(store, () => {
+    follow(0);
+    follow(0, "conv_other");
+  });
+  const looked = plans.filter((plan) => /events_(by_conversation|1)/.test(plan));
+  expect(looked.filter((plan) => plan.includes("events_by_conversation")).length).toBeGreaterThan(0);
+  expect(looked.filter((plan) => plan.includes("events_1")).length).toBeGreaterThan(0);
   expect(looked.filter((plan) => !plan.includes("event_id>? AND event_id<?"))).toEqual([]);
   expect(plans.filter((plan) => plan.startsWith("SCAN"))).toEqual([]);
   expect(follow(0)).toEqual({ rows: [], upTo: 1_000, isEnd: false });
@@ -96,6 +106,52 @@ test("what is visible of a cleared conversation is found in parts, by an index",
   expect(follow(4_500)?.rows.map(({ eventId }) => eventId)).toEqual(
     [1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map((at) => 4_500 + at),
   );
+
+  // What is hidden is removed a part at a time, too, and nothing else.
+  const steps = clearingPlan(store, { workspaces: {}, conversations: { aftermath: {} }, memory: {} } as never).history;
+  const most = { rows: 0 };
+  const removing = plansOf(store, () => {
+    for (const step of steps) {
+      const slices = "rows" in step ? step.rows("conv_b") : [][Symbol.iterator]();
+      for (let isDone = false; !isDone; ) {
+        store.transaction(() => {
+          const before = store.sqlite.query<{ rows: number }, []>("SELECT total_changes() AS rows").get()?.rows ?? 0;
+          isDone = slices.next().done === true;
+          const after = store.sqlite.query<{ rows: number }, []>("SELECT total_changes() AS rows").get()?.rows ?? 0;
+          most.rows = Math.max(most.rows, after - before);
+        });
+      }
+    }
+  });
+  expect(removing.filter((plan) => plan.startsWith("SCAN") && plan !== "SCAN CONSTANT ROW")).toEqual([]);
+  expect(most.rows).toBeLessThan(1_000);
+  expect(store.sqlite.query("SELECT min(event_id), count(*) FROM events WHERE agent_id = 'agt_b'").values()).toEqual([
+    [4_501, 500],
+  ]);
+});
+
+test("the events of a default conversation are found among those of others, a part at a time", () => {
+  store.transaction(() => {
+    const { sqlite } = store;
+    sqlite.run("INSERT INTO accounts (account_id, email, name, created_at) VALUES ('acct2', 'd@e.f', 'D', 0)");
+    sqlite.run(
+      "INSERT INTO instances (instance_id, account_id, name, status, created_at) VALUES ('i2', 'acct2', 'x', 'running', 0)",
+    );
+    sqlite.run(
+      `INSERT INTO agents (agent_id, instance_id, name, slug, display_name, created_at, updated_at, last_event_id)
+         VALUES ('agt_d', 'i2', 'x', 'd', 'x', 0, 0, 2500)`,
+    );
+    const event = sqlite.prepare("INSERT INTO events VALUES ('agt_d', ?, ?, ?, 'run.queued', '{}', 0)");
+    for (let id = 1; id < 2_500; id++) event.run(id, "run_o", "conv_other");
+    event.run(2_500, "run_d", "conv_d");
+  });
+  const log = createEventLog(store, systemClock, () => {});
+  const follow = (after: number) => log.follow("agt_d", after, { rows: 10, bytes: 1_000 }, "conv_d");
+  expect(follow(0)).toEqual({ rows: [], upTo: 1_000, isEnd: false });
+  expect(follow(1_000)).toEqual({ rows: [], upTo: 2_000, isEnd: false });
+  expect(follow(2_000)).toMatchObject({ rows: [{ eventId: 2_500 }], upTo: 2_500, isEnd: true });
+  const ofRun = { agentId: "agt_d", conversationId: "conv_d", runId: "run_d", firstEventId: 2_500 };
+  expect(log.ofRun(ofRun, 2_499, 10)?.map(({ eventId }) => eventId)).toEqual([2_500]);
 });
 
 test("the aftermath of an instance's change, and what is pruned, is found by an index", async () => {
@@ -136,9 +192,11 @@ test("what is removed is found by an index, one slice at a time", () => {
   } finally {
     Reflect.deleteProperty(store.sqlite, "query");
   }
-  const plans = asked.flatMap((sql) =>
-    (store.sqlite.prepare(`EXPLAIN QUERY PLAN ${sql}`).all("x", -1) as { detail: string }[]).map((row) => row.detail),
-  );
+  const plans = asked.flatMap((sql) => {
+    const explained = store.sqlite.prepare(`EXPLAIN QUERY PLAN ${sql}`);
+    const holes = Array.from({ length: explained.paramsCount }, () => null);
+    return (explained.all(...holes) as { detail: string }[]).map((row) => row.detail);
+  });
   expect(plans.length).toBeGreaterThan(8);
   expect(plans.filter((found) => found.startsWith("SCAN") && found !== "SCAN workspace_changes")).toEqual([]);
   expect(plans.filter((found) => found.includes("TEMP B-TREE"))).toEqual([]);
@@ -146,7 +204,7 @@ test("what is removed is found by an index, one slice at a time", () => {
   const owned = store.sqlite
     .query<{ name: string }, []>(
       `SELECT DISTINCT t.name FROM sqlite_schema AS t, pragma_foreign_key_list(t.name) AS f
-       WHERE t.type = 'table' AND f."table" IN ('agents', 'conversations', 'instances')`,
+       WHERE t.type = 'table' AND f."table" IN ('agents', 'conversations', 'instances') UNION SELECT 'runs'`,
     )
     .all();
   expect(owned.length).toBeGreaterThan(6);

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { newId } from "../../src/lib/id.ts";
 import { AFTERMATH_SLICE } from "../../src/messages/aftermath.ts";
-import { defaultConversationOf } from "../../src/messages/conversations.ts";
 import { messageQueries } from "../../src/messages/queries.ts";
+import { defaultConversationOf } from "../../src/messages/schema.ts";
 import { type Conversation, startConversation } from "./conversation.ts";
 
 let it: Conversation;

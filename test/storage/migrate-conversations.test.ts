@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { clearingPlan } from "../../src/app/clearing.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/lib/log.ts";
-import { conversationQueries, NEWEST } from "../../src/messages/conversation-queries.ts";
+import { conversationQueries } from "../../src/messages/conversation-queries.ts";
 import { createEventLog } from "../../src/messages/events/event-log.ts";
 import { messageQueries } from "../../src/messages/queries.ts";
 import { migrate } from "../../src/storage/migrate.ts";
@@ -72,7 +72,7 @@ test("an agent's messages and runs move to its default conversation, what was cl
   expect(all("PRAGMA foreign_key_check")).toEqual([]);
   expect(all("PRAGMA integrity_check")).toEqual([["ok"]]);
   const conversations = conversationQueries(store.db);
-  const [ada] = conversations.page(ADA, "user", NEWEST, 10);
+  const ada = conversations.find(OF_ADA);
   expect(ada).toMatchObject({ conversationId: OF_ADA, isDefault: true, messageCount: 2, updatedAt: 30, createdAt: 3 });
   expect(conversations.find(OF_BO)).toMatchObject({ agentId: BO, isDefault: true, messageCount: 0, updatedAt: 4 });
   const queries = messageQueries(store.db);

@@ -3,14 +3,14 @@ import { agents } from "../../agents/schema.ts";
 import { AppError } from "../../lib/app-error.ts";
 import { prepared } from "../../storage/prepared.ts";
 import type { Db } from "../../storage/store.ts";
-import { events, type Run, type StoredEvent } from "../schema.ts";
+import { defaultConversationOf, events, type Run, type StoredEvent } from "../schema.ts";
 
 /** Events that contain the conversation's text; clearing it removes them. */
 export const TEXT_EVENTS =
   "('message.delta', 'message.completed', 'tool.started', 'tool.completed', 'approval.requested', 'approval.decided', 'plan.updated', 'delegation.started')";
 /** How many rows' sizes are read first. */
 const FEW = 8;
-/** Event numbers that one call scans at most, where many events may be hidden. */
+/** Event numbers that one call scans at most, where many events may be hidden, or another conversation's. */
 const MAX_SCANNED = 1_000;
 
 /** The next events of a stream, complete up to `upTo`. */
@@ -45,7 +45,16 @@ export type RunInLog = Pick<Run, "agentId" | "conversationId" | "runId" | "first
 export function createEventReader(db: Db): EventReader {
   const p = sql.placeholder;
   const ofAgent = and(eq(events.agentId, p("agentId")), gt(events.eventId, p("after")));
-  const ofConversation = and(eq(events.conversationId, p("conversationId")), gt(events.eventId, p("after")));
+  const isOfConversation = eq(events.conversationId, p("conversationId"));
+  // The second condition is written exactly as the index's, which has no events of default conversations: most are theirs,
+  // and a message would change one more page at each commit.
+  const ofOther = and(
+    isOfConversation,
+    sql`${events.conversationId} <> replace(${events.agentId}, 'agt_', 'conv_')`,
+    gt(events.eventId, p("after")),
+  );
+  /** Looked for among all of the agent's. */
+  const ofDefault = and(ofAgent, isOfConversation);
   /** Rows of a cleared conversation exist until housekeeping deletes them. */
   const isSeen = sql`(${events.type} NOT IN ${sql.raw(TEXT_EVENTS)} OR ${events.conversationId} IS NULL OR ${events.eventId} >
     coalesce((SELECT c.cleared_event_id FROM conversations AS c WHERE c.conversation_id = ${events.conversationId}), 0))`;
@@ -61,10 +70,14 @@ export function createEventReader(db: Db): EventReader {
         .limit(p("limit")),
     );
   const reading = (which: SQL | undefined) => ({ rows: rowsOf(which), sizes: sizesOf(which) });
-  const seenUpTo = (which: SQL | undefined) => reading(and(which, lte(events.eventId, p("end")), isSeen));
-  const all = { whole: reading(ofAgent), ofOne: reading(ofConversation) };
-  const seen = { whole: seenUpTo(ofAgent), ofOne: seenUpTo(ofConversation) };
-  const readRun = rowsOf(and(ofConversation, eq(events.runId, p("runId"))));
+  const upToEnd = lte(events.eventId, p("end"));
+  const seenUpTo = (which: SQL | undefined) => reading(and(which, upToEnd, isSeen));
+  const all = { whole: reading(ofAgent), ofDefault: reading(and(ofDefault, upToEnd)), ofOther: reading(ofOther) };
+  const seen = { whole: seenUpTo(ofAgent), ofDefault: seenUpTo(ofDefault), ofOther: seenUpTo(ofOther) };
+  const isOfRun = eq(events.runId, p("runId"));
+  const runIn = { ofDefault: rowsOf(and(ofDefault, isOfRun)), ofOther: rowsOf(and(ofOther, isOfRun)) };
+  const placeOf = (agentId: string, conversationId: string) =>
+    conversationId === defaultConversationOf(agentId) ? "ofDefault" : "ofOther";
   const log = prepared(db, () =>
     db
       .select({
@@ -112,10 +125,11 @@ export function createEventReader(db: Db): EventReader {
     follow(agentId, after, limits, conversationId) {
       const { id, pruned, cleared } = boundsOf(agentId);
       if (after < pruned) return null;
-      const which = conversationId === null ? "whole" : "ofOne";
+      const which = conversationId === null ? "whole" : placeOf(agentId, conversationId);
       const reader = (after >= cleared ? all : seen)[which];
-      // Hidden events are skipped a part at a time.
-      const end = after >= cleared ? id : Math.min(cleared, after + MAX_SCANNED);
+      const last = after >= cleared ? id : cleared;
+      // What is not shown is skipped a part at a time.
+      const end = after >= cleared && which !== "ofDefault" ? id : Math.min(last, after + MAX_SCANNED);
       const range = { agentId, conversationId, after, end };
       const { count, isAll } = fitting(reader, range, limits);
       const rows = count === 0 ? [] : reader.rows.all({ ...range, limit: count });
@@ -123,7 +137,8 @@ export function createEventReader(db: Db): EventReader {
       return { rows, upTo, isEnd: isAll && end >= id };
     },
     ofRun(run, after, limit) {
-      return boundsOf(run.agentId).pruned >= run.firstEventId ? null : readRun.all({ ...run, after, limit });
+      if (boundsOf(run.agentId).pruned >= run.firstEventId) return null;
+      return runIn[placeOf(run.agentId, run.conversationId)].all({ ...run, after, limit });
     },
     startAt(agentId, cursor) {
       const { id, pruned } = boundsOf(agentId);
