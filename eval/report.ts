@@ -18,7 +18,7 @@ export function writeReport(judged: readonly Judged[], seeds: number): string {
       "product with its prompt, guidance and guards; *plain* is the same model and sampling with only `SOUL.md` as the system " +
       "prompt, and the whole conversation.",
     `${whatRan(judged, seeds)} The prompt, guards and sampling were tuned on one half of the cases, and the other half was ` +
-      "held out. The case's id decides which half it is in.",
+      "held out. The case's id decides which half it is in; later, the tuning half got more cases of the kinds that failed most.",
     "These four rules were written after reading 130 answers of the tuning half as a newcomer would: the rules before them " +
       "passed advice that helps nobody. *Ada* is the agent that the console makes, with nothing but the default files. " +
       "What no rule sees: whether an answer is true (a recipe may be wrong, and an author's name be another's); a past that " +

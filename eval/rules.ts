@@ -175,8 +175,9 @@ export function hasLength(text: string, asked: Case, persona: Pick<Persona, "len
   return words <= most && sentencesOf(text).filter((one) => wordsOf(one).length > 2).length <= sentences;
 }
 
-/** Whether it ends like a sentence, also with an aside such as "(smiling)" after it, or is too short to be one. */
+/** Whether it ends like a sentence, also with an aside such as "(smiling)" after it, is signed, or is too short to be one. */
 export const isWhole = (text: string): boolean =>
+  /\n[^\n.!?]{1,30},\s*\n\s*\p{L}[^\n]{1,30}\s*$/u.test(text) ||
   /[.!?…~][\s"'”’»)*\]]*(?:\([^()]*\)\s*|\*[^*]*\*\s*)?$|\p{Extended_Pictographic}\s*$/u.test(text) ||
   wordsOf(text).length <= 3;
 

@@ -65,6 +65,7 @@ test.each<[string, Partial<Case>]>([
   ["Bonjour", { language: "any" }],
   ["On a train I always read a book.", { voice: true }],
   ["On a train I always read a book. (smiling)", {}],
+  ["Dear Tom,\n\nRead a novel.\n\nBest regards,\nOdile", {}],
   ["Could you please leave me alone.", {}],
 ])("nothing is found in: %s", (text, change) => {
   expect(broken(text, change)).toEqual([]);
@@ -78,7 +79,7 @@ test("each reference names what its answer must name, and breaks none of the rul
   expect(found.filter(({ rules }) => rules.some((rule) => aboutSense.includes(rule)))).toEqual([]);
 });
 
-test("there are twelve personas and at least 120 cases, each with its own id, half of them held out", () => {
+test("there are twelve personas and at least 120 cases, each with its own id, a third or more of them held out", () => {
   expect(personas).toHaveLength(12);
   expect(cases.length).toBeGreaterThanOrEqual(120);
   expect(new Set(cases.map(({ asked }) => asked.id)).size).toBe(cases.length);
@@ -86,7 +87,7 @@ test("there are twelve personas and at least 120 cases, each with its own id, ha
     .flatMap(({ conversations }) => conversations)
     .filter((one) => halfOf(one) === "held")
     .flat();
-  expect(held.length / cases.length).toBeGreaterThan(0.4);
+  expect(held.length / cases.length).toBeGreaterThan(1 / 3);
   expect(held.length / cases.length).toBeLessThan(0.6);
 });
 

@@ -63,6 +63,7 @@ function scripted(answers: string[], change: Partial<GuardedOptions> = {}) {
     continuation: null,
     name: tokensOf(NAME),
     nearEnough: 0.3,
+    nearWanted: 0.3,
     nearness: async () => 1,
     ...change,
   });
@@ -99,6 +100,12 @@ test("a beginning off the subject is written again; if all are, the closest is s
   const answers = [...far.slice(0, 3), "Read a book there.", ...far.slice(3)];
   const nearness = async (text: string) => (text.startsWith("Read") ? 0.2 : 0.1);
   expect((await shownBy(scripted(answers, { nearness }))).text).toBe("Read a book there.");
+});
+
+test("of the first beginnings, the closest is shown if it is close enough, though none is as close as wanted", async () => {
+  const answers = ["Find a window seat.", "Take a map there.", "Read a novel there.", "Try the soup.", "Sleep a lot."];
+  const nearness = async (text: string) => (text.startsWith("Read") ? 0.4 : 0.32);
+  expect((await shownBy(scripted(answers, { nearness, nearWanted: 0.5 }))).text).toBe("Read a novel there.");
 });
 
 test("if few words were asked for, more beginnings are tried, since most are too long", async () => {

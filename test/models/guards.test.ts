@@ -32,6 +32,7 @@ test.each<[Fault, string]>([
   ["speaker", "I recommend a novel, Odile."],
   ["speaker", "I recommend a novel, Odilette."],
   ["evasion", "I recommend a book, but I'm not sure what you mean."],
+  ["evasion", "You should plant a rose. I'm not sure."],
   ["evasion", "I'm not a librarian, but I have read much."],
   ["evasion", "I recommend fantasy. I'm not a fan of it."],
   ["evasion", "I would take a novel, but I'm not one who reads."],
@@ -102,6 +103,13 @@ test("advice may repeat some words of its question, and an opinion all of them",
   expect(createGuard(chat("Do you like black coffee?")).faultOfBeginning("I like black coffee.")).toBeNull();
 });
 
+test.each(["I recommend a good place, for example the best spot.", "It would be Odile's favourite place."])(
+  "advice that names nothing but the agent and the question is an evasion: %s",
+  (text) => {
+    expect(createGuard(chat("Where is the best place for a nap?")).faultOfBeginning(text)).toBe("evasion");
+  },
+);
+
 test("half a beginning is not judged while it may become an echo, or must still say a name", () => {
   expect(createGuard(chat(QUESTION)).mayFail("Well, what should I ")).toBe(true);
   expect(createGuard(chat(QUESTION)).mayFail("I would take a novel ")).toBe(false);
@@ -156,7 +164,8 @@ test.each([
   ["In one sentence: why?", SOUL, { sentences: 1, words: Number.POSITIVE_INFINITY }],
   ["In one word: why?", SOUL, { sentences: 1, words: 1 }],
   ["Tell me a long story.", SOUL, { sentences: Number.POSITIVE_INFINITY, words: Number.POSITIVE_INFINITY }],
-  ["How do I write a letter?", "You are kind.", { sentences: 2, words: Number.POSITIVE_INFINITY }],
+  ["How do I write a letter?", "You are kind.", { sentences: 3, words: Number.POSITIVE_INFINITY }],
+  ["How do I write a letter?", SOUL, { sentences: 2, words: Number.POSITIVE_INFINITY }],
   ["I got a letter after a long day.", "You are kind.", { sentences: 2, words: Number.POSITIVE_INFINITY }],
   ["How long should it stand?", "You are kind.", { sentences: 2, words: Number.POSITIVE_INFINITY }],
   ["Why?", "Answer in at most ten words.", { sentences: 1, words: 10 }],

@@ -25,6 +25,12 @@ test("a rewritten text should be closer to its original than an answer to its qu
   expect(enough).toBeGreaterThan(subjectOf(chat("What is in your stew?")).enough);
 });
 
+test("advice should be closer to its question than another answer, but that of works says what is always said", () => {
+  const wantedFor = (question: string) => subjectOf(chat(question)).wanted;
+  expect(wantedFor("How can I mend a chair?")).toBeGreaterThan(wantedFor("What is in your stew?"));
+  expect(wantedFor("What should I read?")).toBe(wantedFor("What is in your stew?"));
+});
+
 test.each(["Translate 'sea' into French.", "How do you say that in German?", "Say yes or no: is it hot?"])(
   "any answer is accepted for: %s",
   (question) => {

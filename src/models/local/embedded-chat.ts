@@ -68,6 +68,7 @@ export async function openEmbeddedChat(
       continuation: continuation && ((sentence) => tokenizer.encode(continuation(sentence))),
       name: name === null ? [] : tokenizer.encode(` ${name}`),
       nearEnough: subject.enough,
+      nearWanted: subject.wanted,
       async nearness(text) {
         if (subject.texts.length === 0) return 1;
         wanted ??= embed(subject.texts);

@@ -6,7 +6,7 @@ import { isLittleWord } from "../../lib/language.ts";
 import { wordsOf } from "./words.ts";
 
 const TAKES_BACK =
-  /\b(?:not (?:quite |really |entirely )?sure (?:what|which|how|if|why|that|who|of)|not (?:what )?(?:I['’]m )?here to|not (?:what|why) I['’]m here|(?:can['’]t|cannot) (?:help|assist|answer|provide|recommend|say)|(?:do not|don['’]t) (?:know|understand|have (?:the|an?|any|personal))|I['’]m afraid|I(?:['’]d| would) rather not|not the (?:right|best) (?:person|one)|sorry for your loss|but (?:I['’]m|I am) not\b|favou?rite \w+ is always\b|(?:is|are) (?:always )?the ones?\b|not (?:a|an) (?:doctor|expert|professional|fan of that))\b/i;
+  /\b(?:not (?:quite |really |entirely )?sure (?:what|which|how|if|why|that|who|of)|not (?:what )?(?:I['’]m )?here to|not (?:what|why) I['’]m here|(?:can['’]t|cannot) (?:help|assist|answer|provide|recommend|say)|(?:do not|don['’]t) (?:know|understand|have (?:the|an?|any|personal))|I['’]m afraid|I(?:['’]d| would) rather not|not the (?:right|best) (?:person|one)|sorry for your loss|but (?:I['’]m|I am) not\b|not (?:quite |really |entirely )?sure(?=[.!])|favou?rite \w+ is always\b|(?:is|are) (?:always )?the ones?\b|not (?:a|an) (?:doctor|expert|professional|fan of that))\b/i;
 
 /** Whether the text says that it does not know or cannot help. */
 export const takesBack = (text: string): boolean => TAKES_BACK.test(text);
@@ -39,14 +39,14 @@ const EMPTY = new Set(
   (
     "achieve advice advise always answer anything approach appropriate art balance based basic basics begin " +
     "beginning best better bit both busy carefully certain choose concrete consider could create creative " +
-    "designed different easy effective effort elegant embrace embracing ensure ensures environment essential " +
+    "designed different easy effective effort elegant embrace embracing ensure ensures environment essential example " +
     "essentials every everything experience explore exploring favorite favourite feel feeling feels few find " +
     "first follow friendly fun gentle get give gives giving go good great happy have hearty help helpful " +
     "helps idea ideas important inner interesting interests issue job joy just keep kind know learn let life " +
     "like little look looking lot love loved magic make makes making matter may meaningful memorable method " +
     "methods might mindful mix more most need needs new nice non old one option options own patience patient " +
-    "personal piece positive possible practical profound proper quality realm recommend relevant right safe " +
-    "simple simply solution solutions something special specific specifically start starting step style " +
+    "personal pick piece place places positive possible practical profound proper quality realm recommend relevant right safe " +
+    "simple simply solution solutions something special specific specifically spot spots start starting step style " +
     "suggest suit suitable suits support sure surprise take taking technique techniques thing things think " +
     "thoughtful time tips tool tools topic toxic truly try trying understand understanding unforgettable " +
     "unique use useful using variety various want way ways well whatever whether wonderful work works would " +

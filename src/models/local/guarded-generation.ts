@@ -3,6 +3,7 @@
  * checked, and a bad one is written again and never shown. Later, text that may become a fault is held back, and
  * sampled again if it does. An answer that reaches its limit ends with a complete sentence.
  */
+import { endOfAnswer, lacksPeriod } from "./ending.ts";
 import type { Generation, GenerationOptions, Turn } from "./generation.ts";
 import { type Fault, type Guard, lastWholeSentence } from "./guards.ts";
 import { commonTokens, type Guide } from "./guidance.ts";
@@ -20,6 +21,8 @@ export interface GuardedOptions extends GenerationOptions {
   /** How close in meaning the text is to the question, from -1 to 1; a beginning needs `nearEnough`. */
   nearness(text: string): Promise<number>;
   nearEnough: number;
+  /** How close one of the first beginnings is to be; at least `nearEnough`. */
+  nearWanted: number;
   /** Changes the model's logits before a token is chosen, given the answer so far. */
   guide: Guide;
   /** What the first sentence goes on with where it would end without having listed anything; null if it may end. */
@@ -44,6 +47,8 @@ const LATER_LOOKS = [8, 16];
 /** How many beginnings are tried, and how many if few words were asked for: most are too long, and all are short. */
 const BEGINNINGS = 8;
 const SHORT_BEGINNINGS = 12;
+/** After so many beginnings, the closest is used if it is close enough, though not as close as wanted. */
+const KEEN_BEGINNINGS = 4;
 /** If an opening was tried before, the temperature is higher. */
 const WARMER = [0, 0.3, 0.45, 0.6, 0.7];
 /** How often later parts are written again. */
@@ -71,7 +76,7 @@ interface Draft {
 }
 
 export function createGuardedGeneration(options: GuardedOptions): Generation {
-  const { prompt, slot, stepper, tokenizer, guard, wish, maxTokens, nearEnough } = options;
+  const { prompt, slot, stepper, tokenizer, guard, wish, maxTokens, nearEnough, nearWanted } = options;
   let answer: number[] = [];
   let opening: readonly number[] = [];
   /** The length of the text after each token. */
@@ -145,16 +150,10 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
     return text.slice(from, shown);
   }
 
-  /**
-   * Where the answer ends: at a stop string, or after the number of sentences that was asked for; null if it continues.
-   */
-  function endOfAnswer(): number | null {
-    const stops = options.stop.map((stop) => text.indexOf(stop)).filter((at) => at >= 0);
-    const ends = sentenceEnds(text).filter((end) => text.slice(0, end).trim() !== "");
-    // Something must follow the sentence: "3." may become "3.5".
-    const last = ends.filter((end) => end < text.length).at(wish.sentences - 1);
-    const places = [...stops, ...(ends.length >= wish.sentences && last !== undefined ? [last] : [])];
-    return places.length === 0 ? null : Math.min(...places);
+  /** The rest of the answer, with the period that a poem's last line lacks. */
+  function showLast(until: number): string {
+    const { length } = text.slice(0, until).trimEnd();
+    return shown <= length && lacksPeriod(text.slice(0, length)) ? `${show(length)}.` : show(until);
   }
 
   /** Whether there are more words than were asked for, and the sentence has not ended. */
@@ -191,7 +190,7 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
   async function lookEarly(): Promise<boolean> {
     if (!EARLY_LOOKS.includes(answer.length) || Number.isFinite(wish.words) || guard.mayFail(text)) return false;
     const nearness = await options.nearness(text);
-    if (nearness >= nearEnough + NEARER_EARLY) return true;
+    if (nearness >= nearWanted + NEARER_EARLY) return true;
     return nearness < FAR_EARLY && LATER_LOOKS.includes(answer.length) && reject(null, nearness);
   }
 
@@ -200,7 +199,7 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
     const fault = found ?? guard.faultOfBeginning(beginning);
     // If all fail, the best of those that only evade the question is used.
     const nearness = fault === null || fault === "evasion" ? await options.nearness(beginning) : -1;
-    return (fault === null && nearness >= nearEnough) || reject(fault, nearness);
+    return (fault === null && nearness >= nearWanted) || reject(fault, nearness);
   }
 
   function begin(): void {
@@ -215,11 +214,12 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
   /** Begins again. Returns true after the last attempt, when the best beginning is continued. */
   function reject(fault: Fault | null, nearness: number): boolean {
     drafts.push({ opening, tokens: answer, fault, nearness: nearness - (fault === null ? 0 : 1) });
-    if (drafts.length < (Number.isFinite(wish.words) ? SHORT_BEGINNINGS : BEGINNINGS)) {
+    const best = drafts.reduce((a, b) => (b.nearness > a.nearness ? b : a));
+    const isEnough = drafts.length >= KEEN_BEGINNINGS && best.nearness >= nearEnough;
+    if (!isEnough && drafts.length < (Number.isFinite(wish.words) ? SHORT_BEGINNINGS : BEGINNINGS)) {
       begin();
       return false;
     }
-    const best = drafts.reduce((a, b) => (b.nearness > a.nearness ? b : a));
     forgiven = best.fault;
     setAnswer(best.tokens);
     return true;
@@ -267,12 +267,12 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
 
     const later = Number.isFinite(wish.sentences) ? await judgeLater(ended) : null;
     if (later?.stop === true) return { text: show(later.until), reason: "stop" };
-    const end = endOfAnswer();
+    const end = endOfAnswer(text, options.stop, wish);
     if (end !== null) return { text: show(end), reason: "stop" };
-    if (ended) return { text: show(text.length), reason: "stop" };
+    if (ended) return { text: showLast(text.length), reason: "stop" };
     if (answer.length >= maxTokens) {
       const whole = lastWholeSentence(text);
-      return { text: show(whole > 0 ? whole : text.length), reason: "length" };
+      return { text: showLast(whole > 0 ? whole : text.length), reason: "length" };
     }
     const safe =
       answer.length > CLOSING * maxTokens

@@ -124,11 +124,11 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
     mayFail: (text) =>
       (wantsName && !containsRun(wordsOf(text), name)) ||
       longestRun(wordsOf(text), asked) >= ECHO_WORDS ||
-      (wantsAdvice && (saysNothingNew(text, asked) || (language === "en" && isVague(text, asked)))),
+      (wantsAdvice && (saysNothingNew(text, asked) || (language === "en" && isVague(text, [...asked, ...name])))),
     faultOfBeginning(text) {
       if (wantsName && !containsRun(wordsOf(text), name)) return "name";
       if (wantsAdvice && saysNothingNew(text, asked)) return "echo";
-      const isEmpty = wantsAdvice && language === "en" && (advisesAgainst(text) || isVague(text, asked));
+      const isEmpty = wantsAdvice && language === "en" && (advisesAgainst(text) || isVague(text, [...asked, ...name]));
       return isEmpty ? "evasion" : null;
     },
     faultIn(text) {

@@ -2,7 +2,7 @@
  * How long an answer should be, as its conversation asks: told to answer "in two sentences", a small model writes five,
  * so its answer is ended after two.
  */
-import { isGreeting } from "./openings.ts";
+import { asksForAdvice, asksForWorks, isGreeting } from "./openings.ts";
 import type { ChatMessage } from "./protocol.ts";
 
 export interface LengthWish {
@@ -17,6 +17,8 @@ const USUAL_SENTENCES = 2;
 /** "Tell me about your day." */
 const TOLD_SENTENCES = 4;
 const TELLING = /\b(?:tell (?:me|us)|talk about|what do you know)\b/i;
+/** A small model's first sentence of advice often praises it, and the next ones say what to do. */
+const ADVISING_SENTENCES = 3;
 /** A greeting is answered with a greeting. */
 const GREETING_SENTENCES = 2;
 /** For a long story, for example: as many as the answer has tokens for. */
@@ -75,6 +77,7 @@ export function lengthWished(messages: readonly ChatMessage[]): LengthWish {
 
 function sentencesFor(question: string): number {
   if (isGreeting(question)) return GREETING_SENTENCES;
+  if (asksForAdvice(question) && !asksForWorks(question)) return ADVISING_SENTENCES;
   return TELLING.test(question) ? TOLD_SENTENCES : USUAL_SENTENCES;
 }
 

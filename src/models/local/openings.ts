@@ -33,7 +33,7 @@ export const isGreeting = (message: string): boolean =>
   GREETING.test(message) && !message.includes("?") && wordsOf(message).length <= GREETING_WORDS;
 
 const ADVICE =
-  /\b(?:(?:what|how|where|which)\b.{0,30}\b(?:should|can|could|do) (?:i|we)|any (?:ideas?|tips|advice)|what helps|what(?: is|['’]s) (?:a|the) (?:good|nice|best)\b.{0,30}\bfor|(?:soll|kann) ich|(?:puedo|debo))(?![\p{L}])/iu;
+  /\b(?:(?:what|how|where|which)\b.{0,30}\b(?:should|can|could|do) (?:i|we)|any (?:ideas?|tips|advice)|what helps|(?:what|where|which)(?: is|['’]s| would be| are) (?:(?:a|the|some) )?(?:good|nice|best)\b.{0,30}\bfor|(?:soll|kann) ich|(?:puedo|debo))(?![\p{L}])/iu;
 
 /** Works of which there are kinds. Left alone, the model makes up their titles; it knows their genres. */
 const WORKS = [

@@ -1,4 +1,5 @@
 /** What an answer should be close to in meaning: usually the question, and whatever else says what it is about. */
+import { asksForAdvice, asksForWorks } from "./openings.ts";
 import type { ChatMessage } from "./protocol.ts";
 import { wordsOf } from "./words.ts";
 
@@ -7,10 +8,14 @@ export interface Subject {
   texts: string[];
   /** The cosine that is close enough, from -1 to 1. */
   enough: number;
+  /** The cosine that the first beginnings need; the best of them is used if none has it. At least `enough`. */
+  wanted: number;
 }
 
 /** Below this, an answer is about something else. */
 const ABOUT_THE_SAME = 0.3;
+/** Advice that is less close often names something that is of no use here. */
+const ADVISES_ON_IT = 0.5;
 /** A paraphrase is closer to its original than an answer is to its question. */
 const SAYS_THE_SAME = 0.35;
 const REWRITING =
@@ -30,12 +35,14 @@ const TELLING_WORDS = 8;
 export function subjectOf(messages: readonly ChatMessage[]): Subject {
   const asked = messages.filter(({ role }) => role === "user").map(({ content }) => content);
   const question = asked.at(-1) ?? "";
-  if (asksForOtherLanguage(question) || YES_OR_NO.test(question)) return { texts: [], enough: -1 };
+  if (asksForOtherLanguage(question) || YES_OR_NO.test(question)) return { texts: [], enough: -1, wanted: -1 };
   const same = REWRITING.exec(question)?.[1];
-  if (same !== undefined) return { texts: [same], enough: SAYS_THE_SAME };
+  if (same !== undefined) return { texts: [same], enough: SAYS_THE_SAME, wanted: SAYS_THE_SAME };
   const texts = [question];
   if (ABOUT_SPEAKER.test(question)) texts.push(messages.find(({ role }) => role === "system")?.content ?? question);
   const before = asked.at(-2);
   if (before !== undefined && wordsOf(question).length < TELLING_WORDS) texts.push(`${before} ${question}`);
-  return { texts, enough: ABOUT_THE_SAME };
+  // Works are recommended in the same words, whatever the question says besides.
+  const isAdvice = asksForAdvice(question) && !asksForWorks(question);
+  return { texts, enough: ABOUT_THE_SAME, wanted: isAdvice ? ADVISES_ON_IT : ABOUT_THE_SAME };
 }
