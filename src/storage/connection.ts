@@ -83,14 +83,3 @@ export function quickCheck(sqlite: Database, path: string): void {
   const finding = sqlite.query<{ quick_check: string }, []>(`PRAGMA ${check}`).get()?.quick_check;
   if (finding !== "ok") throw damagedError(path, finding ?? "no answer");
 }
-
-/**
- * Drops what SQLite has measured of the tables, as earlier builds let it do at every stop: by what it found in a
- * small one it reads all of it instead of an index, also when it has grown. Without, a query is always read in one way,
- * which tests see.
- */
-export function forgetStatistics(sqlite: Database): void {
-  if (sqlite.query("SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_stat1'").get() === null) return;
-  sqlite.run("DROP TABLE sqlite_stat1");
-  sqlite.run("ANALYZE sqlite_schema");
-}

@@ -6,15 +6,7 @@ import { createFairQueue } from "../lib/fair-queue.ts";
 import { createCheckpoints, type Progress } from "./checkpoints.ts";
 import { type CommitHook, runAll, undoAll } from "./commit-hooks.ts";
 import { createCommitPace } from "./commit-pace.ts";
-import {
-  createPrivately,
-  damagedError,
-  forgetStatistics,
-  isDamage,
-  openError,
-  prepareConnection,
-  quickCheck,
-} from "./connection.ts";
+import { createPrivately, damagedError, isDamage, openError, prepareConnection, quickCheck } from "./connection.ts";
 import { migrate } from "./migrate.ts";
 import { createSnapshot, type Snapshot } from "./snapshot.ts";
 import { prepareTransactions } from "./transactions.ts";
@@ -69,7 +61,6 @@ interface Pending {
 
 /** A work that was done in a commit that is still open. */
 interface Attempt {
-  durability: Durability;
   /** Whether it has written something that is to be on disk. */
   syncs: boolean;
   /** `synced` is the sync of its commit. */
@@ -90,7 +81,6 @@ export function openStore(dataDir: string, syncOf: (path: string) => WalSync = c
     prepareConnection(sqlite);
     quickCheck(sqlite, path);
     migrate(sqlite, dataDir);
-    forgetStatistics(sqlite);
   } catch (error) {
     sqlite.close();
     throw isDamage(error) ? damagedError(path, error.message) : openError(path, error);
@@ -190,7 +180,6 @@ function createStore(sqlite: Database, path: string, walSync: WalSync): Store {
       const result = nested(work);
       const own = takeHooks();
       return {
-        durability,
         syncs: durability === "full",
         succeed(synced) {
           try {
@@ -213,7 +202,7 @@ function createStore(sqlite: Database, path: string, walSync: WalSync): Store {
     } catch (reason) {
       // SQLite has rolled back the whole commit, as on a full disk: the next work would run outside of it.
       if (!sqlite.inTransaction) throw reason;
-      return { durability, syncs: false, succeed: () => reject(reason), fail: () => reject(reason) };
+      return { syncs: false, succeed: () => reject(reason), fail: () => reject(reason) };
     }
   }
 
@@ -251,7 +240,7 @@ function createStore(sqlite: Database, path: string, walSync: WalSync): Store {
       });
       return;
     } finally {
-      if (attempts.some(({ durability }) => durability === "full")) pace.spend(performance.now() - began);
+      if (attempts.some(({ syncs }) => syncs)) pace.spend(performance.now() - began);
       if (!pending.isEmpty()) scheduleCommit();
     }
     // Begun before the hooks, which take a while: the disk is at work meanwhile.

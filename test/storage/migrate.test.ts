@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { migrate, SCHEMA_VERSION, schemaVersion } from "../../src/storage/migrate.ts";
+import { MIGRATIONS, migrate, SCHEMA_VERSION, schemaVersion } from "../../src/storage/migrate.ts";
 import { openStore } from "../../src/storage/store.ts";
 
 let dataDir: string;
@@ -98,4 +98,19 @@ test("two processes that open a new folder at once make one schema", async () =>
     expect(await new Response(opener.stderr).text()).toBe("");
     expect(await opener.exited).toBe(0);
   }
+});
+
+test("what an earlier build let SQLite measure of the tables is gone, and a stop measures nothing again", () => {
+  const measured = (database: Database) =>
+    database.query("SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_stat1'").all().length;
+  migrate(sqlite, dataDir, MIGRATIONS.slice(0, 28));
+  sqlite.run(
+    "INSERT INTO accounts (account_id, email, name, created_at) VALUES ('acc_a', 'ada@example.com', 'Ada', 1)",
+  );
+  sqlite.run("ANALYZE");
+  expect(measured(sqlite)).toBe(1);
+  sqlite.close();
+  openStore(dataDir).close();
+  sqlite = new Database(join(dataDir, "roost.db"), { strict: true });
+  expect([measured(sqlite), schemaVersion(sqlite)]).toEqual([0, SCHEMA_VERSION]);
 });

@@ -393,26 +393,6 @@ describe("opening", () => {
     expect(statSync(join(fresh, "roost.db")).mode & 0o777).toBe(0o600);
   });
 
-  test("forgets what an earlier build measured: a table that was small then is not read as a whole when it has grown", () => {
-    const plan = () =>
-      store.sqlite
-        .query<{ detail: string }, []>(
-          "EXPLAIN QUERY PLAN SELECT 1 FROM moves WHERE who = 'a' ORDER BY at DESC LIMIT 5",
-        )
-        .get()?.detail;
-    store.sqlite.run("CREATE TABLE moves (who TEXT NOT NULL, at INTEGER NOT NULL) STRICT");
-    store.sqlite.run("CREATE INDEX moves_by_who ON moves (who)");
-    store.sqlite.run("CREATE INDEX moves_by_age ON moves (at)");
-    store.sqlite.run("INSERT INTO moves VALUES ('a', 1)");
-    store.sqlite.run("ANALYZE");
-    expect(plan()).toBe("SCAN moves USING INDEX moves_by_age");
-    for (let opened = 0; opened < 2; opened++) {
-      store.close();
-      store = openStore(dataDir);
-      expect(plan()).toBe("SEARCH moves USING INDEX moves_by_who (who=?)");
-    }
-  });
-
   const damages: [string, (path: string) => void][] = [
     ["is no database", (path) => writeFileSync(path, "this was a database once ".repeat(400))],
     ["was cut off", (path) => truncateSync(path, Math.floor(statSync(path).size / 8192) * 4096)],
