@@ -100,6 +100,20 @@ browserTest("nothing in an answer becomes markup of the page, runs, or loads any
   });
 });
 
+browserTest("a link whose text is another address says where it leads", async () => {
+  await withConsoleAs(server, person, async (page) => {
+    const honest =
+      "https://bank.com/in [bank.com](https://bank.com/) [write](mailto:a@b.example) [a@b.example](mailto:a@b.example)";
+    const tricks =
+      "[bank.com/in](https://bank.co/in) [bank.com](https://bank.com.evil.example) https://bank.com@evil.example/x";
+    await hear(page, `${honest}\n\n${tricks}`);
+    const said = page.locator(".turn.agent .said");
+    expect(await said.locator("small").allTextContents()).toEqual([
+      ...[" (a@b.example)", " (bank.co)", " (bank.com.evil.example)", " (evil.example)"],
+    ]);
+  });
+});
+
 browserTest("an answer that is nested without end is shown as it is written", async () => {
   await withConsoleAs(server, person, async (page) => {
     const nested = `${">".repeat(20_000)} deep`;

@@ -142,8 +142,13 @@ function linkTo(href: string, shown: (Node | string)[], text: string): Node {
   link.rel = "noopener noreferrer nofollow";
   link.title = url.href;
   const host = url.host || url.pathname;
-  const isSaid = text === href || text.replace(/^https?:\/\//, "").startsWith(host);
-  return isSaid ? link : make("span", "", link, make("small", "soft", ` (${host})`));
+  return says(text, url, host) ? link : make("span", "", link, make("small", "soft", ` (${host})`));
+}
+
+/** Whether the text of a link is its host, or begins with it: `bank.co` is not where `bank.com` leads. */
+function says(text: string, { username, password }: URL, host: string): boolean {
+  const told = text.replace(/^(https?:\/\/|mailto:)/, "");
+  return username + password === "" && told.startsWith(host) && /^([/?#]|$)/.test(told.slice(host.length));
 }
 
 const ENTITIES: Record<string, string> = {
