@@ -155,9 +155,10 @@ export async function createFeatures(
   const toolNames = () => toolbox.tools.map(({ name }) => name);
   const skills = createSkills({ store, clock, catalog, secretNames: secrets.names, toolNames });
   const turns = createAgentTurns();
-  const web = createWeb({ foundation, log, setting: config.egress, instances, secrets, skills, turns });
+  const accountOf = (instanceId: string) => instances.find(instanceId)?.accountId ?? instanceId;
+  const web = createWeb({ foundation, log, setting: config.egress, accountOf, secrets, skills, turns });
   const traces = await openTraces(config, log, web.broker.redact);
-  const ownServers = createOwnServers(store, secrets, web.egress);
+  const ownServers = createOwnServers(store, secrets, accountOf, web.egress);
   const hostModels = createModelChoice(config.models, config.model);
   const modelChoice = withOwnServers(hostModels, ownServers);
   const defaultFiles = readDefaultFiles();
@@ -175,7 +176,6 @@ export async function createFeatures(
     append: (...batch) => void conversations.events.append(...batch),
   });
   const appendEvents: EventLog["append"] = (...batch) => conversations.events.append(...batch);
-  const accountOf = (instanceId: string) => instances.find(instanceId)?.accountId ?? instanceId;
   const sandbox = createSandbox({ log, accountOf, probe: probeSandbox });
   const spend: Host["spend"] = (...work) => host.spend(...work);
   const delegation = createDelegation({

@@ -63,7 +63,8 @@ export function createMcp(parts: McpParts): Mcp {
     ...{ store, clock, audit, egress, sealing, credentials, publicUrl, find },
     onEnded: servers.authorizationEnded,
   });
-  const note = (server: ServerAddress, look: Look) => store.commitSoon(() => servers.note(server, look), "process");
+  const note = (server: ServerAddress, look: Look) =>
+    store.commitSoon(() => servers.note(server, look), "process", accountOf(server.instanceId));
   const connections = createConnections({
     ...{ clock, egress, broker: web.broker, accountOf },
     authorized: (fetch, server) => withTokens(fetch, credentials, server),

@@ -13,6 +13,7 @@ const FINAL: ReadonlySet<EgressFault> = new Set(["url", "policy", "address", "tl
 export function createOwnServers(
   store: Pick<Store, "commitSoon" | "oncePerSnapshot">,
   secrets: Pick<Secrets, "read" | "changedAt">,
+  accountOf: (instanceId: string) => string,
   egress: Pick<Egress, "open">,
 ): OwnServers {
   const { url, key } = OWN_SERVER_SECRETS;
@@ -22,11 +23,13 @@ export function createOwnServers(
       const changedAt = secrets.changedAt(instanceId, url);
       return changedAt === undefined ? null : `${changedAt} ${secrets.changedAt(instanceId, key) ?? ""}`;
     }),
-    read: (instanceId) =>
-      store.commitSoon(() => {
+    read(instanceId) {
+      const readBoth = () => {
         const baseUrl = secrets.read(instanceId, url)?.trim() ?? "";
         return { baseUrl, apiKey: secrets.read(instanceId, key)?.trim() };
-      }, "full"),
+      };
+      return store.commitSoon(readBoth, "full", accountOf(instanceId));
+    },
     fetchFor(accountId, instanceId) {
       const guarded = asFetch(egress, { accountId, instanceId });
       return (address, init, runId) =>

@@ -1,6 +1,5 @@
 import { createEgress, type Egress, type EgressParts } from "../egress/egress.ts";
 import { createEgressPolicy, type EgressSetting } from "../egress/policy.ts";
-import type { Instances } from "../instances/instances.ts";
 import { secondsOf } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { FairTurns } from "../limits/fair-turns.ts";
@@ -24,7 +23,7 @@ export interface WebParts {
   foundation: Pick<Foundation, "store" | "clock" | "audit">;
   log: Log;
   setting: EgressSetting;
-  instances: Pick<Instances, "find">;
+  accountOf(instanceId: string): string;
   secrets: Secrets;
   skills: Pick<Skills, "requirementsOf">;
   /** Of the accounts' agents. */
@@ -41,7 +40,8 @@ export interface Web {
   close(): void;
 }
 
-export function createWeb({ foundation, log, setting, instances, secrets, skills, turns, egress: own }: WebParts): Web {
+export function createWeb(parts: WebParts): Web {
+  const { foundation, log, setting, accountOf, secrets, skills, turns, egress: own } = parts;
   const { store, clock, audit } = foundation;
   const ofOne = createFixedWindows(secondsOf(clock), REFUSALS_OF_ONE);
   const ofAll = createFixedWindows(secondsOf(clock), REFUSALS_OF_ALL);
@@ -62,9 +62,9 @@ export function createWeb({ foundation, log, setting, instances, secrets, skills
     },
     ...own,
   });
-  const broker = createBroker({ store, secrets, requirementsOf: skills.requirementsOf, isNamed: egress.policy.names });
+  const { requirementsOf } = skills;
+  const broker = createBroker({ store, secrets, accountOf, requirementsOf, isNamed: egress.policy.names });
   const pages = createPageReader();
-  const accountOf = (instanceId: string) => instances.find(instanceId)?.accountId ?? instanceId;
   const tools = [createWebFetch({ egress, pages, accountOf }), createHttpRequest({ egress, broker, accountOf })];
   return { egress, broker, tools: tools as Tool[], close: pages.close };
 }

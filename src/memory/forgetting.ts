@@ -78,7 +78,8 @@ export function createForgetting({ store, agents, workspaces, notes, sources, qu
 
   /** Each file is a change of its own: what has been forgotten stays so, if a later one fails. */
   async function rewrite(find: () => FoundAgent, name: string, gone: readonly Note[]): Promise<Found[]> {
-    const commit = (change: (found: FoundAgent) => void) => store.commitSoon(() => change(find()), "full");
+    const { accountId } = find().instance;
+    const commit = (change: (found: FoundAgent) => void) => store.commitSoon(() => change(find()), "full", accountId);
     for (let tried = 1; ; tried++) {
       const { agent } = find();
       const found = without(agent, name, gone);

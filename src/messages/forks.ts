@@ -70,15 +70,20 @@ export function createForks(parts: ForkParts): Forks {
   ): Promise<T> {
     /** The ids of copied messages, by the ids of their originals. */
     const newIds = new Map<string, string>();
-    const { conversationId: copyId } = await store.commitSoon(() => {
-      const { agent, conversation } = find();
-      conversations.requireRoom(agent);
-      const now = clock.now();
-      const { agentId } = agent;
-      const { title } = conversation;
-      const at = { createdAt: now, updatedAt: now };
-      return rows.insert({ conversationId: newId("conv"), agentId, state: "copying", title, ...at });
-    }, "process");
+    const { accountId } = find().instance;
+    const { conversationId: copyId } = await store.commitSoon(
+      () => {
+        const { agent, conversation } = find();
+        conversations.requireRoom(agent);
+        const now = clock.now();
+        const { agentId } = agent;
+        const { title } = conversation;
+        const at = { createdAt: now, updatedAt: now };
+        return rows.insert({ conversationId: newId("conv"), agentId, state: "copying", title, ...at });
+      },
+      "process",
+      accountId,
+    );
 
     /** Copies the next page; returns where to continue, null at the end. */
     function slice(after: number): number | null {
@@ -105,7 +110,7 @@ export function createForks(parts: ForkParts): Forks {
       for (let after: number | null = 0; after !== null; ) {
         const from: number = after;
         const startedMs = performance.now();
-        after = await store.commitSoon(() => slice(from), "process");
+        after = await store.commitSoon(() => slice(from), "process", accountId);
         if (after !== null) await pauseAfter(performance.now() - startedMs);
       }
       return await commit(() => {
@@ -119,7 +124,7 @@ export function createForks(parts: ForkParts): Forks {
         return copied;
       });
     } catch (error) {
-      await store.commitSoon(() => discard(copyId), "process");
+      await store.commitSoon(() => discard(copyId), "process", accountId);
       throw error;
     }
   }

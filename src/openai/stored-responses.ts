@@ -116,29 +116,33 @@ export function createStoredResponses({
     requireRoom: ({ instance }, said) =>
       quotas.requireHistoryRoom(instance.accountId, Buffer.byteLength(JSON.stringify(said))),
     add: (found, { responseId, previousId, said, answer, sender, createdAt }) =>
-      store.commitSoon(() => {
-        const conversationId = conversationAfter(found, previousId);
-        const { text, calls, isTainted } = answer;
-        const all: Said[] = [...said, { kind: "assistant", text, calls, param: "previous_response_id" }];
-        const { agentId } = found.agent;
-        const messageId = messages.keep(found.instance, found.agent, {
-          conversationId,
-          originId: responseId,
-          sender,
-          question: said.map(({ text }) => text).join("\n\n"),
-          answer: [text, ...calls.map(({ name, input }) => `${name}(${input})`)]
-            .filter((part) => part !== "")
-            .join("\n\n"),
-          finishReason: answer.finish === "length" ? "length" : "stop",
-          usage: answer.usage,
-          model: answer.model,
-          steps: answer.steps,
-          isTainted,
-          createdAt,
-        });
-        if (messageId === null) return;
-        const row = { responseId, agentId, conversationId, messageId, previousId, said: all, tainted: isTainted };
-        db.insert(responses).values(row).run();
-      }, "full"),
+      store.commitSoon(
+        () => {
+          const conversationId = conversationAfter(found, previousId);
+          const { text, calls, isTainted } = answer;
+          const all: Said[] = [...said, { kind: "assistant", text, calls, param: "previous_response_id" }];
+          const { agentId } = found.agent;
+          const messageId = messages.keep(found.instance, found.agent, {
+            conversationId,
+            originId: responseId,
+            sender,
+            question: said.map(({ text }) => text).join("\n\n"),
+            answer: [text, ...calls.map(({ name, input }) => `${name}(${input})`)]
+              .filter((part) => part !== "")
+              .join("\n\n"),
+            finishReason: answer.finish === "length" ? "length" : "stop",
+            usage: answer.usage,
+            model: answer.model,
+            steps: answer.steps,
+            isTainted,
+            createdAt,
+          });
+          if (messageId === null) return;
+          const row = { responseId, agentId, conversationId, messageId, previousId, said: all, tainted: isTainted };
+          db.insert(responses).values(row).run();
+        },
+        "full",
+        found.instance.accountId,
+      ),
   };
 }

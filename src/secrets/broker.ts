@@ -9,6 +9,7 @@ import type { Secrets } from "./secrets.ts";
 export interface BrokerParts {
   store: Pick<Store, "commitSoon">;
   secrets: Pick<Secrets, "read" | "values">;
+  accountOf(instanceId: string): string;
   /** What the installed skills of an instance declare together: hosts, and by secret those that it may be sent to. */
   requirementsOf(instanceId: string): {
     hosts: ReadonlySet<string>;
@@ -24,7 +25,7 @@ export interface Broker extends SecretBroker {
 }
 
 /** What agents may do with secrets (docs/contract/security.md, Secrets). */
-export function createBroker({ store, secrets, requirementsOf, isNamed }: BrokerParts): Broker {
+export function createBroker({ store, secrets, accountOf, requirementsOf, isNamed }: BrokerParts): Broker {
   function requireDeclared(instanceId: string, name: string, target: Target): void {
     const hosts = [...(requirementsOf(instanceId).secrets.get(name) ?? [])];
     if (!hosts.some((host) => isNamedBy(host, target))) {
@@ -47,7 +48,7 @@ export function createBroker({ store, secrets, requirementsOf, isNamed }: Broker
 
   /** The value; its use is in the audit log, on disk, before it leaves the host. */
   async function read(instanceId: string, name: string): Promise<string> {
-    const value = await store.commitSoon(() => secrets.read(instanceId, name), "full");
+    const value = await store.commitSoon(() => secrets.read(instanceId, name), "full", accountOf(instanceId));
     if (value === undefined)
       throw new EgressError("secret", `this instance has no secret ${name}: ask its owner to store it`);
     if (Buffer.byteLength(value) < MIN_HIDDEN_BYTES) {

@@ -25,7 +25,13 @@ function openRoom(values: Record<string, string>) {
   const secrets = createSecrets({ ...ground, masterKey: openMasterKey(ground.dataDir) });
   secrets.set(caller.accountId, instanceId, new Map(Object.entries(values)));
   const policy = createEgressPolicy(["public", "local.example:8080"]);
-  const broker = createBroker({ ...ground, secrets, requirementsOf: () => NEEDS, isNamed: policy.names });
+  const broker = createBroker({
+    ...ground,
+    secrets,
+    accountOf: (id) => id,
+    requirementsOf: () => NEEDS,
+    isNamed: policy.names,
+  });
   const fill = async (url: string, ...texts: [Place, string][]): Promise<string[] | string> => {
     try {
       return await broker.fill(instanceId, targetOf(url), texts);
