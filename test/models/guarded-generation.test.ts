@@ -32,7 +32,7 @@ function scripted(answers: string[], change: Partial<GuardedOptions> = {}) {
       const logits = new Float32Array(vocabulary.length);
       for (const [rank, words] of answers.map(tokensOf).entries()) {
         const at = words.indexOf(tokens.at(-1) ?? 0);
-        if (at >= 0) logits[words[at + 1] ?? 0] ||= 50 - 10 * rank;
+        if (at >= 0) logits[words[at + 1] ?? 0] ||= 50 - 5 * rank;
       }
       const script = attempt < 0 ? undefined : answers[Math.min(attempt, answers.length - 1)];
       if (script !== undefined) logits[tokensOf(script)[written] ?? 0] = 100;
@@ -85,6 +85,17 @@ test("a beginning that echoes the question is written again and never shown", as
   const { pieces, text } = await shownBy(scripted([QUESTION, "A short novel is best. You can read it in an hour."]));
   expect(text).toBe("A short novel is best. You can read it in an hour.");
   for (const piece of pieces) expect(piece).not.toContain("What should");
+});
+
+test("half a sentence that was shown is continued until it can end", async () => {
+  const begun = "A short novel is best. You can read about ";
+  const faults = ["one!", "two!", "three!", "four!", "five!", "six!"];
+  const guard = {
+    ...createGuard(messages),
+    faultIn: (text: string) => (text.includes("!") ? ("language" as const) : null),
+  };
+  const answers = [...faults, "birds."].map((last) => begun + last);
+  expect(await shownBy(scripted(answers, { guard }))).toMatchObject({ text: `${begun}birds.`, reason: "stop" });
 });
 
 test("an opening that is tried again continues differently", async () => {

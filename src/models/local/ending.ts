@@ -25,3 +25,6 @@ export function endOfAnswer(text: string, stop: readonly string[], wish: Pick<Le
 
 /** Whether a poem's last line, at the end of this text, lacks its period. */
 export const lacksPeriod = (text: string): boolean => OPEN_LINE.test(text);
+
+/** Whether the text ends within a sentence. */
+export const breaksOff = (text: string): boolean => (sentenceEnds(text.trimEnd()).at(-1) ?? 0) < text.trimEnd().length;

@@ -3,7 +3,7 @@
  * checked, and a bad one is written again and never shown. Later, text that may become a fault is held back, and
  * sampled again if it does. An answer that reaches its limit ends with a complete sentence.
  */
-import { endOfAnswer, lacksPeriod } from "./ending.ts";
+import { breaksOff, endOfAnswer, lacksPeriod } from "./ending.ts";
 import type { Generation, GenerationOptions, Turn } from "./generation.ts";
 import { type Fault, type Guard, lastWholeSentence } from "./guards.ts";
 import { commonTokens, type Guide } from "./guidance.ts";
@@ -51,8 +51,8 @@ const SHORT_BEGINNINGS = 12;
 const KEEN_BEGINNINGS = 4;
 /** If an opening was tried before, the temperature is higher. */
 const WARMER = [0, 0.3, 0.45, 0.6, 0.7];
-/** How often later parts are written again. */
-const REPAIRS = 4;
+/** How often later parts are written again; more often while half a sentence is shown: an answer must not end there. */
+const [REPAIRS, REPAIRS_IN_SENTENCE] = [4, 16];
 /** Half a sentence may still move away from the subject: it is shown if it is closer by this margin. */
 const NEARER_EARLY = 0.05;
 /** Half a sentence may still come to the subject, unless it is less close than this. */
@@ -252,7 +252,7 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
       // An earlier draft was chosen: it continues from where it was checked.
       if (answer !== before) return { text: "" };
     } else if (fault !== null) {
-      if (repairs < REPAIRS) {
+      if (repairs < (breaksOff(text.slice(0, shown)) ? REPAIRS_IN_SENTENCE : REPAIRS)) {
         repairs++;
         // A token stays if a part of it was shown.
         const kept = lengths.findIndex((length) => length >= shown) + 1;
