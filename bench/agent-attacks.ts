@@ -6,12 +6,20 @@ const CONVERSATIONS = 4;
 /** How often each agent is told to go on: a message that waits goes on at once. */
 const PAUSE_MS = 500;
 
+/** What one agent does, with all the runs that an agent may have. */
+export const ONE_AGENT_ATTACKS: Record<string, Attack> = {
+  "loops an endless script in one agent": (target, ask) => drive(ask, target, "endless", 1),
+  "fills its disk by one agent": (target, ask) => drive(ask, target, "fill", 1),
+  "floods tools in one agent": (target, ask) => drive(ask, target, "flood", 1),
+  "has one agent ask servers that hang": (target, ask) => drive(ask, target, "fetch", 1),
+};
+
+/** What all agents of an account do at once. */
 export const AGENT_ATTACKS: Record<string, Attack> = {
-  "loops an endless script in one agent": (target, ask) => drive(ask, target, "endless", { agents: 1, each: 1 }),
   "runs endless scripts in every agent": (target, ask) => drive(ask, target, "loop"),
   "floods tools in every agent": (target, ask) => drive(ask, target, "flood"),
   "floods its log with plans": (target, ask) => drive(ask, target, "plan"),
-  "fills its disk by its agents": (target, ask) => drive(ask, target, "fill"),
+  "fills its disk by every agent": (target, ask) => drive(ask, target, "fill"),
   "has every agent read long files": async (target, ask) => {
     const text = `${"a long line of a long file ".repeat(60)}\n`.repeat(100);
     const { instanceId } = target;
@@ -34,13 +42,13 @@ async function drive(
   ask: Ask,
   { instanceId, agents, model }: Target,
   attack: string,
-  { agents: count = agents.length, each = CONVERSATIONS } = {},
+  count = agents.length,
 ): Promise<void> {
   await read(ask("POST", `/v1/instances/${instanceId}/secrets`, { key: "OPENAI_BASE_URL", value: model }));
   const paths = agents.slice(0, count).map((agent) => `/v1/instances/${instanceId}/agents/${agent}`);
   const places: { path: string; conversationId: string | undefined }[] = [];
   for (const path of paths) {
-    for (let number = 0; number < each; number++) {
+    for (let number = 0; number < CONVERSATIONS; number++) {
       const made = await json(ask("POST", `${path}/conversations`, { title: `${number}` }));
       places.push({ path, conversationId: made?.conversationId });
     }

@@ -4,7 +4,7 @@
  * measurement.
  */
 import { connect } from "node:net";
-import { AGENT_ATTACKS, ORDINARY_ATTACKS } from "./agent-attacks.ts";
+import { AGENT_ATTACKS, ONE_AGENT_ATTACKS, ORDINARY_ATTACKS } from "./agent-attacks.ts";
 import { type Ask, type Attack, forever, json, read, type Target } from "./attacker.ts";
 
 export const ATTACKS: Record<string, Attack> = {
@@ -111,6 +111,7 @@ export const ATTACKS: Record<string, Attack> = {
     await forever(1, () => Bun.sleep(1_000));
   },
   ...ORDINARY_ATTACKS,
+  ...ONE_AGENT_ATTACKS,
   ...AGENT_ATTACKS,
 };
 

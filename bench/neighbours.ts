@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { constants, setPriority } from "node:os";
 import { join, resolve } from "node:path";
-import { AGENT_ATTACKS } from "./agent-attacks.ts";
+import { AGENT_ATTACKS, ONE_AGENT_ATTACKS } from "./agent-attacks.ts";
 import type { Target } from "./attacker.ts";
 import { ATTACKS } from "./attacks.ts";
 import { formatRows, median, percentile, type Row, residentMiB } from "./figure.ts";
@@ -16,8 +16,9 @@ const FILES = 2_000;
 const PAUSE_MS = 4;
 /** How much larger than undisturbed a figure may be, and its absolute maximum. */
 const TIMES = 5;
-/** The same for a message while agents of another account are what disturbs: they are what the host is for. */
-const TIMES_BY_AGENTS = 1.2;
+/** The same for a message while an agent of another account is what disturbs, or all its agents, which take 80 runs. */
+const TIMES_BY_AGENT = 1.2;
+const TIMES_BY_AGENTS = 2;
 const MAX_MS = 100;
 const MAX_MIB = 150;
 
@@ -84,7 +85,7 @@ async function underAttack(attack: string, host: BenchHost, model: string): Prom
       met: ms <= times * quietMs && ms <= MAX_MS,
     };
   };
-  const times = attack in AGENT_ATTACKS ? TIMES_BY_AGENTS : TIMES;
+  const times = attack in ONE_AGENT_ATTACKS ? TIMES_BY_AGENT : attack in AGENT_ATTACKS ? TIMES_BY_AGENTS : TIMES;
   const broken = during.reduce((sum, felt) => sum + felt.broken, 0);
   const sound = broken === 0 && code === 0;
   return [

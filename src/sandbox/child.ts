@@ -1,7 +1,17 @@
 /** The host's side of one process that runs one script: started, watched, and always killed in the end. */
 import { readFileSync } from "node:fs";
+import { setPriority } from "node:os";
 import { kill as sendSignal } from "node:process";
-import { type Attempts, type Frame, type Job, LIMITS, MIB_BYTES, readFrame, type Thrown } from "./protocol.ts";
+import {
+  type Attempts,
+  type Frame,
+  type Job,
+  LIMITS,
+  MIB_BYTES,
+  readFrame,
+  scriptNiceness,
+  type Thrown,
+} from "./protocol.ts";
 
 /** How a run ended. `console` is what the script had written by then, whatever happened to it. */
 export type Outcome = { console: string; leftOut: number } & (
@@ -35,7 +45,7 @@ const WATCH_MS = 20;
 const MAX_OUTPUT_BYTES = 8 * MIB_BYTES;
 
 /** `ownSession`: a process that does not leave the host's process group by itself; what it has started ends with it. */
-export function startChild(command: readonly string[], { ownSession = false } = {}): Child {
+export function startChild(command: readonly string[], { ownSession = false, startMs = START_MS } = {}): Child {
   const process = Bun.spawn([...command], {
     // No variables: `BUN_BE_BUN=1` alone would turn a compiled binary into another program.
     env: {},
@@ -44,6 +54,7 @@ export function startChild(command: readonly string[], { ownSession = false } = 
     // An interrupt in the host's terminal is the host's alone to answer.
     detached: ownSession,
   });
+  yieldAtOnce(process.pid);
   process.unref(); // a process that waits for a job must not keep the host alive
   const ready = Promise.withResolvers<boolean>();
   const probed = Promise.withResolvers<Attempts | null>();
@@ -66,7 +77,7 @@ export function startChild(command: readonly string[], { ownSession = false } = 
     else if (frame.type === "result" || frame.type === "thrown") ended.resolve(frame);
   }
 
-  const starting = setTimeout(() => kill("deadline"), START_MS);
+  const starting = setTimeout(() => kill("deadline"), startMs);
   starting.unref();
   void Promise.race([ready.promise, probed.promise]).then(() => clearTimeout(starting));
   const read = readFrames(process.stdout, hear).then(
@@ -137,6 +148,15 @@ async function readFrames(stream: ReadableStream<Uint8Array>, hear: (frame: Fram
     }
   }
   return true;
+}
+
+/** Not only once it can do so itself: until then its start would take a core from the host for tens of milliseconds. */
+function yieldAtOnce(pid: number): void {
+  try {
+    setPriority(pid, scriptNiceness());
+  } catch {
+    // It has ended already.
+  }
 }
 
 /**

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { type Child, startChild } from "./child.ts";
-import { type Attempts, ERRNO, type Start, type Tries } from "./protocol.ts";
+import { type Attempts, ERRNO, type Start, scriptNiceness, type Tries } from "./protocol.ts";
 
 /**
  * What a script's process is locked with (docs/contract/runtime.md, Scripts). `landlock`: Landlock, and a filter of system
@@ -40,12 +40,17 @@ export function startLocked(
   const start: Start = {
     ...program,
     landlock: level === "landlock",
+    niceness: scriptNiceness(),
     parent: inside ? null : process.pid,
     probe,
   };
   const command = [...program.command, ENTRY_ROLE, JSON.stringify(start)];
-  return inside ? startChild(inBubblewrap(program, command), { ownSession: true }) : startChild(command);
+  const options = { ownSession: inside, ...(probe !== null && { startMs: PROBE_MS }) };
+  return startChild(inside ? inBubblewrap(program, command) : command, options);
 }
+
+/** What it finds holds for as long as the host runs, so a slow start, as at the machine's own, must not decide it. */
+const PROBE_MS = 60_000;
 
 /** The role that locks itself and becomes the other one, see main.ts. */
 const ENTRY_ROLE = "sandbox-enter";
@@ -64,13 +69,16 @@ function inBubblewrap({ command: [executable = ""], readable }: Program, command
   ];
 }
 
+/** What the numbers of system calls are known for (system-calls.ts). */
+const ARCHITECTURES: readonly string[] = ["x64", "arm64"];
+
 /**
  * The level of this machine. Takes as long as one process takes to start and to try: some tens of milliseconds, three times
  * that at most.
  */
 export async function probeLevel(program?: Program): Promise<Probe> {
-  if (process.platform !== "linux" || process.arch !== "x64") {
-    const detail = `scripts are run on Linux x64 only, and this is ${process.platform} ${process.arch}`;
+  if (process.platform !== "linux" || !ARCHITECTURES.includes(process.arch)) {
+    const detail = `scripts are run on Linux only (x64 or arm64), and this is ${process.platform} ${process.arch}`;
     return { level: "none", detail };
   }
   const problems: string[] = [];
@@ -136,7 +144,7 @@ function findHole(
     if (landlockAbi >= 6 && signal !== -ERRNO.EPERM) return `Landlock let a signal through: ${show(outer)}`;
     return null;
   }
-  return read < 0 && write < 0 && connect < 0 && execute < 0
+  return read < 0 && write < 0 && connect !== null && connect < 0 && execute < 0
     ? null
     : `bubblewrap let something through: ${show(outer)}`;
 }

@@ -1,4 +1,5 @@
 /** What passes between the host and a process that runs one script: lines of JSON, one job there, frames back. */
+import { getPriority } from "node:os";
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -85,7 +86,7 @@ const CALLS = ["read", "readParent", "write", "execute", "connect", "signal", "f
 function readAttempts(value: unknown): Attempts | null {
   const { landlockAbi, outer, filtered } = (value ?? {}) as Partial<Attempts>;
   const isWhole = (tries: Tries | undefined) =>
-    CALLS.every((name) => typeof tries?.[name] === "number" || (name === "fork" && tries?.fork === null));
+    CALLS.every((name) => typeof tries?.[name] === "number" || tries?.[name] === null);
   if (typeof landlockAbi !== "number" || !outer || !filtered || !isWhole(outer) || !isWhole(filtered)) return null;
   return { landlockAbi, outer, filtered };
 }
@@ -97,15 +98,17 @@ export const SOURCE_NAME = "script.js";
 
 export const ERRNO = { EPERM: 1, EACCES: 13, EINVAL: 22 } as const;
 
-/** What the kernel answered to one forbidden call: 0 or more if it went through, else the negated errno. */
+/**
+ * What the kernel answered to one forbidden call: 0 or more if it went through, else the negated errno. Null if it was not
+ * tried, because nothing would stop it yet.
+ */
 export interface Tries {
   read: number;
   readParent: number;
   write: number;
   execute: number;
-  connect: number;
+  connect: number | null;
   signal: number;
-  /** Null where nothing would stop it: a copy of this process would only crash. */
   fork: number | null;
 }
 
@@ -124,6 +127,8 @@ export interface Start {
   parent: number | null;
   /** False where bubblewrap takes its place. */
   landlock: boolean;
+  /** Its priority, far below everything else that the host does. */
+  niceness: number;
   /** The command that starts this program again. */
   command: string[];
   /** Besides the executable and its libraries, what the program is loaded from. */
@@ -131,5 +136,10 @@ export interface Start {
   /** To try what is forbidden, instead of waiting for a job: the port of a listener on 127.0.0.1. */
   probe: number | null;
 }
+
+export const scriptNiceness = (): number => Math.min(LOWEST_PRIORITY, getPriority() + NICENESS);
+
+const NICENESS = 10;
+const LOWEST_PRIORITY = 19;
 
 export const MIB_BYTES = MIB;

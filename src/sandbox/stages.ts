@@ -7,16 +7,14 @@
  */
 import { ptr } from "bun:ffi";
 import { closeSync, readFileSync, readSync, writeFileSync, writeSync } from "node:fs";
-import { getPriority } from "node:os";
 import { tryForbidden } from "./attempts.ts";
-import { landlockAbi, restrictToReading } from "./landlock.ts";
+import { landlockAbi, NETWORK_ABI, restrictToReading } from "./landlock.ts";
 import { type Attempts, type Frame, LIMITS, MIB_BYTES, type Start } from "./protocol.ts";
 import { filterSystemCalls } from "./seccomp.ts";
-import { CALL, cString, dropPrivileges, limit, must, openSystemCalls, type SystemCall } from "./system-calls.ts";
+import { cString, dropPrivileges, limit, must, openSystemCalls, pageBytes, type SystemCall } from "./system-calls.ts";
 
-/** How far below everything else that the host does. */
-const NICENESS = 10;
-const LOWEST_PRIORITY = 19;
+/** Of a bubblewrap session among all sessions. */
+const AUTOGROUP_NICENESS = 10;
 /** How long it works at a stretch, in nanoseconds: longer than others, who then need not wait for the end of it. */
 const STRETCH_NS = 10_000_000n;
 const CPU_SECONDS = LIMITS.runMs / 1000;
@@ -50,10 +48,10 @@ function enter(role: string, startJson: string): never {
   limit(call, "cpu", CPU_SECONDS, CPU_SECONDS + 1);
   const sizesName = cString("/proc/self/statm");
   // Without O_CLOEXEC: the second stage may not open it any more.
-  const sizes = must("opening /proc/self/statm", call(CALL.openat, 0, ptr(sizesName), 0));
+  const sizes = must("opening /proc/self/statm", call("openat", 0, ptr(sizesName), 0));
   dropPrivileges(call);
   // The host may have died before the line above.
-  if (start.parent !== null && call(CALL.getppid) !== start.parent) process.exit(1);
+  if (start.parent !== null && call("getppid") !== start.parent) process.exit(1);
   if (start.landlock) {
     // JavaScriptCore asks libc where its stack is, which reads the maps, and aborts if it gets no answer.
     restrictToReading(call, [...mappedFiles(), "/proc/self/maps", ...start.readable], "all");
@@ -63,7 +61,7 @@ function enter(role: string, startJson: string): never {
   if (path === undefined) throw new Error("there is no command to start");
   const argv = new BigUint64Array([...words.map((word) => BigInt(ptr(word))), 0n]);
   const environment = new BigUint64Array([0n]);
-  throw new Error(`execve failed with errno ${-call(CALL.execve, ptr(path), ptr(argv), ptr(environment))}`);
+  throw new Error(`execve failed with errno ${-call("execve", ptr(path), ptr(argv), ptr(environment))}`);
 }
 
 /**
@@ -71,16 +69,15 @@ function enter(role: string, startJson: string): never {
  * its session. So this one stays in the host's, in a group of its own, which interrupts of its terminal do not reach.
  * Bubblewrap has begun another session: there the session itself has to yield.
  */
-function yieldToHost(call: SystemCall, { landlock }: Start): void {
-  const niceness = Math.min(LOWEST_PRIORITY, getPriority() + NICENESS);
-  call(CALL.setpriority, 0, 0, niceness);
+function yieldToHost(call: SystemCall, { landlock, niceness }: Start): void {
+  call("setpriority", 0, 0, niceness);
   workInStretches(call, niceness);
   if (landlock) {
-    call(CALL.setpgid, 0, 0);
+    call("setpgid", 0, 0);
     return;
   }
   try {
-    writeFileSync("/proc/self/autogroup", String(NICENESS));
+    writeFileSync("/proc/self/autogroup", String(AUTOGROUP_NICENESS));
   } catch {
     // There are none, or too many processes ask at once.
   }
@@ -96,7 +93,7 @@ function workInStretches(call: SystemCall, niceness: number): void {
   attributes.setUint32(0, attributes.byteLength, true);
   attributes.setInt32(16, niceness, true);
   attributes.setBigUint64(24, STRETCH_NS, true);
-  call(CALL.schedSetattr, 0, ptr(attributes), 0);
+  call("schedSetattr", 0, ptr(attributes), 0);
 }
 
 /** If the machine runs out of memory, the kernel takes this process first. */
@@ -127,7 +124,7 @@ export async function workInSandbox(startJson: string, sizes: number, prepare: (
   if (attempts !== null) send({ type: "probed", attempts });
   else await serve(work);
   // At once: an orderly exit would need more than the filter allows.
-  call(CALL.exitGroup, 0);
+  call("exitGroup", 0);
   throw new Error("this process should have ended");
 
   async function prepareAndLock() {
@@ -150,13 +147,15 @@ function lock(call: SystemCall, start: Start, sizes: number): Attempts | null {
   limitMemory(call, sizes);
   const abi = landlockAbi(call);
   if (start.landlock) restrictToReading(call, [], "files");
-  const tryAll = (port: number, filtered: boolean) => tryForbidden(call, start.parent, port, filtered);
-  const outer = start.probe === null ? null : tryAll(start.probe, false);
+  const { parent, landlock, command, probe: port } = start;
+  // This program has just given up itself, and is everywhere; bubblewrap shows it, and no shell.
+  const executable = landlock ? (command[0] ?? "") : "/bin/sh";
+  const tryAll = (port: number | null, filtered: boolean) => tryForbidden(call, { parent, port, executable, filtered });
+  const outer = port === null ? null : tryAll(landlock && abi < NETWORK_ABI ? null : port, false);
   // No new descriptor of any kind, so no UDP socket either. Not earlier: without a descriptor, nothing else is tried.
   limit(call, "nofile", 0);
   filterSystemCalls(call);
-  if (start.probe === null || outer === null) return null;
-  return { landlockAbi: abi, outer, filtered: tryAll(start.probe, true) };
+  return outer && { landlockAbi: abi, outer, filtered: tryAll(port, true) };
 }
 
 /**
@@ -168,11 +167,10 @@ function limitMemory(call: SystemCall, sizes: number): void {
   const [total = 0, , , , , data = 0] = pages.toString("latin1", 0, readSync(sizes, pages)).split(" ").map(Number);
   closeSync(sizes);
   const more = LIMITS.scriptBytes + OWN_BYTES;
-  limit(call, "as", total * PAGE_BYTES + more);
-  limit(call, "data", data * PAGE_BYTES + more);
+  const unit = pageBytes();
+  limit(call, "as", total * unit + more);
+  limit(call, "data", data * unit + more);
 }
-
-const PAGE_BYTES = 4096;
 
 const STDIN = 0;
 const STDOUT = 1;
