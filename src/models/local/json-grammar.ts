@@ -3,6 +3,8 @@
  * JSON: properties come in the schema's order, and what has no bound gets one. What it cannot hold a model to (ranges of
  * numbers, `not`, `allOf`) is left to the check of the whole answer.
  */
+import { lazily } from "../../lib/lazily.ts";
+
 type Schema = Record<string, unknown>;
 
 /** What is still to be written: the first part of it, and the rest. Null: nothing. */
@@ -47,7 +49,7 @@ const MAX_EXPANSIONS = 2_000;
 const encoder = new TextEncoder();
 const bytes = (text: string): Part => literal(encoder.encode(text));
 const literal = (given: Uint8Array): Part => ({ kind: "bytes", bytes: given, at: 0 });
-const either = (ways: () => readonly (readonly Part[])[]): Part => ({ kind: "either", ways });
+const either = (ways: () => readonly (readonly Part[])[]): Part => ({ kind: "either", ways: lazily(ways) });
 const optional = (...parts: Part[]): Part => either(() => [[], parts]);
 const SPACE = optional(bytes(" "));
 const QUOTE = bytes('"');
