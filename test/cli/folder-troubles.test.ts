@@ -83,6 +83,16 @@ const TROUBLES: [what: string, before: () => void, dataDir: string, told: string
       "copy of the data folder",
   ],
   [
+    "a database of 0 bytes beside a host's keys",
+    () => {
+      make("emptied");
+      for (const name of ["roost.db", "master.key", "wallet.json"]) put(`emptied/${name}`, "");
+    },
+    "emptied",
+    "the database HERE/emptied/roost.db is empty, though master.key, wallet.json beside it are of a host that has one; " +
+      "restore the latest copy of the data folder, or remove roost.db to begin anew",
+  ],
+  [
     "a file of keys that is no JSON",
     () => {
       make("four");
