@@ -54,9 +54,11 @@ export function emptiedError(path: string): Error | null {
 
 /**
  * SQLite would create the file readable by all; its WAL takes the same mode. An existing file is not opened: closing it
- * again would drop the locks that another connection of this process holds on it.
+ * again would drop the locks that another connection of this process holds on it. Throws if it has lost its content.
  */
 export function createPrivately(path: string): void {
+  const emptied = emptiedError(path);
+  if (emptied !== null) throw emptied;
   try {
     closeSync(openSync(path, "wx", 0o600));
   } catch (error) {

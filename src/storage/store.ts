@@ -6,15 +6,7 @@ import { createFairQueue } from "../lib/fair-queue.ts";
 import { createCheckpoints, type Progress } from "./checkpoints.ts";
 import { type CommitHook, runAll, undoAll } from "./commit-hooks.ts";
 import { createCommitPace } from "./commit-pace.ts";
-import {
-  createPrivately,
-  damagedError,
-  emptiedError,
-  isDamage,
-  openError,
-  prepareConnection,
-  quickCheck,
-} from "./connection.ts";
+import { createPrivately, damagedError, isDamage, openError, prepareConnection, quickCheck } from "./connection.ts";
 import { migrate } from "./migrate.ts";
 import { createSnapshot, type Snapshot } from "./snapshot.ts";
 import { prepareTransactions } from "./transactions.ts";
@@ -98,8 +90,6 @@ export function openStore(dataDir: string, syncOf: (path: string) => WalSync = c
 
 function openFile(dataDir: string, path: string): Database {
   try {
-    const emptied = emptiedError(path);
-    if (emptied !== null) throw emptied;
     mkdirSync(dataDir, { recursive: true, mode: 0o700 });
     createPrivately(path);
     return new Database(path, { create: true, strict: true });

@@ -157,7 +157,7 @@ test("a database that was emptied is reported, and not taken for that of a new h
   const server = await startServer(other);
   await server.stop();
   writeFileSync(join(other.dataDir, "roost.db"), "");
-  writeFileSync(join(other.dataDir, "audit-head.json"), "{}");
+  writeFileSync(join(other.dataDir, "audit-head.json"), "{}", { mode: 0o600 });
   const { code, failed } = await examine(other);
   expect([code, failed.length]).toEqual([1, 1]);
   expect(failed[0]).toMatchObject({
