@@ -3,6 +3,7 @@
 /** In lower case, without punctuation; an apostrophe within a word stays. */
 export const wordsOf = (text: string): string[] =>
   text
+    .normalize()
     .toLowerCase()
     .replaceAll("’", "'")
     .match(/[\p{L}\p{N}]+(?:'[\p{L}]+)*/gu) ?? [];
