@@ -24,6 +24,7 @@ import { OLLAMA_URL } from "../models/ollama.ts";
 import type { ScheduleTimer } from "../schedules/schedule-timer.ts";
 import { checkInBackground } from "../storage/background-check.ts";
 import { createRetention } from "../storage/retention.ts";
+import { createWriteCheck } from "../storage/write-check.ts";
 import type { RunningBackups } from "./backups.ts";
 import { clearingPlan } from "./clearing.ts";
 import { createFeatures, type FeatureOptions } from "./features.ts";
@@ -118,6 +119,7 @@ async function startOn(
   engines.begin();
   const seconds = secondsOf(foundation.clock);
   let ready = true;
+  const writes = createWriteCheck(store);
   const lasting = createLastingAnswers({
     total: capStreams(MAX_STREAMS, machine),
     limitOf: (accountId) => features.limits.of(accountId).streams,
@@ -151,7 +153,8 @@ async function startOn(
     metrics.add(gauge);
   const status = {
     version: VERSION,
-    isReady: () => ready && store.keepsWrites(),
+    isStopping: () => !ready,
+    refusal: writes.refusal,
     sandboxLevel: async () => (await sandbox.probe()).level,
     metrics,
     metricsToken: config.metricsToken,
@@ -191,6 +194,7 @@ async function startOn(
       metrics.countRequest(method, path, code, (performance.now() - startedMs) / 1000);
       const whose = { accountId: accountId ?? undefined, runId: runId ?? undefined };
       const fields = { requestId, ...whose, method, path, status: code };
+      writes.failed(error?.cause);
       // A failing model, a stopped instance and a full host are answers, not faults of the server.
       if (error?.status === 503 && error.cause === undefined) {
         if (error.code === "internal_error" && fullness.count(error.message) === 0) log.warn(fields, error.message);

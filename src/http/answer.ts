@@ -1,4 +1,5 @@
 import { AppError } from "../lib/app-error.ts";
+import { isDiskFull } from "../lib/system-error.ts";
 import { declaredLength } from "./request.ts";
 
 /** An answer with a status other than 200 or the route's own. */
@@ -40,17 +41,6 @@ export function toAppError(thrown: unknown): AppError {
     {
       cause: thrown,
     },
-  );
-}
-
-function isDiskFull(thrown: unknown): boolean {
-  const code = thrown instanceof Error && "code" in thrown ? thrown.code : undefined;
-  return (
-    code === "SQLITE_FULL" ||
-    code === "ENOSPC" ||
-    code === "EDQUOT" ||
-    code === "EFBIG" ||
-    code === "SQLITE_IOERR_WRITE"
   );
 }
 

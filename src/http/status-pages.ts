@@ -5,7 +5,9 @@ import type { WebPage } from "./server.ts";
 
 export interface StatusParts {
   version: string;
-  isReady(): boolean;
+  isStopping(): boolean;
+  /** Why no change can be committed; null if changes can be. */
+  refusal(): Promise<string | null>;
   /** What locks scripts in on this machine. */
   sandboxLevel(): Promise<string>;
   metrics: Metrics;
@@ -17,7 +19,7 @@ export interface StatusParts {
 
 /** Pages for machines: liveness, readiness, metrics, capabilities. */
 export function statusPages(parts: StatusParts): WebPage[] {
-  const { version, isReady, sandboxLevel, metrics, metricsToken, socketAddressOf, openApi } = parts;
+  const { version, isStopping, refusal, sandboxLevel, metrics, metricsToken, socketAddressOf, openApi } = parts;
   const document = lazily(async () => JSON.stringify(await openApi()));
   return [
     { path: "/healthz", unlimited: true, answer: () => Response.json({ status: "ok", version }) },
@@ -26,8 +28,11 @@ export function statusPages(parts: StatusParts): WebPage[] {
       unlimited: true,
       async answer() {
         const sandbox = await sandboxLevel();
-        const ready = isReady();
-        return Response.json({ status: ready ? "ready" : "stopping", sandbox }, { status: ready ? 200 : 503 });
+        const answer = (code: number, status: string, reason?: string) =>
+          Response.json({ status, ...(reason === undefined ? {} : { reason }), sandbox }, { status: code });
+        if (isStopping()) return answer(503, "stopping");
+        const reason = await refusal();
+        return reason === null ? answer(200, "ready") : answer(503, "read_only", reason);
       },
     },
     {

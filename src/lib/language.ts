@@ -32,6 +32,7 @@ export function languageOf(text: string): Language {
 export function countLittleWords(text: string): Record<Language, number> {
   const words =
     text
+      .normalize()
       .toLowerCase()
       .replaceAll("’", "'")
       .match(/[\p{L}]+(?:'[\p{L}]+)?/gu) ?? [];

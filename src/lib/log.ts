@@ -1,4 +1,4 @@
-import { type Logger, pino, stdSerializers } from "pino";
+import { type LogFn, type Logger, pino, stdSerializers } from "pino";
 
 export type Log = Logger;
 
@@ -14,11 +14,22 @@ export async function createLog(level: string, format: "pretty" | "json"): Promi
   }
   // Loaded only when needed: it would slow down a start with JSON logs.
   const { default: pretty } = await import("pino-pretty");
-  const colorize = !process.env.NO_COLOR && process.stdout.isTTY;
+  const onTerminal = process.stdout.isTTY;
+  const colorize = !process.env.NO_COLOR && onTerminal;
   return pino(
-    options,
+    onTerminal ? { ...options, hooks: { logMethod: withoutRecords } } : options,
     pretty({ colorize, ignore: "pid,hostname,event", singleLine: true, translateTime: "HH:MM:ss", sync: true }),
   );
+}
+
+/** Events that are for records, which a terminal keeps none of: a hash says nothing to who reads along. */
+const RECORDS = new Set<unknown>(["audit_checkpoint"]);
+
+/** Leaves out what is for records, except where the level is `debug`. */
+function withoutRecords(this: Log, args: Parameters<LogFn>, write: LogFn): void {
+  const [about] = args as unknown[];
+  const isRecord = typeof about === "object" && about !== null && "event" in about && RECORDS.has(about.event);
+  if (!isRecord || this.isLevelEnabled("debug")) write.apply(this, args);
 }
 
 /** Without the constants that every DOMException inherits, such as a call's that was too late. */

@@ -53,3 +53,7 @@ export function describeSystemError(what: string, error: unknown, alternative?: 
 /** Whether it is a system error with one of these codes. */
 export const hasCode = (error: unknown, ...codes: string[]): boolean =>
   error instanceof Error && "code" in error && typeof error.code === "string" && codes.includes(error.code);
+
+/** Whether the disk, or the user's part of it, has no room left. */
+export const isDiskFull = (error: unknown): boolean =>
+  hasCode(error, "SQLITE_FULL", "ENOSPC", "EDQUOT", "EFBIG", "SQLITE_IOERR_WRITE");

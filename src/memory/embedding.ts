@@ -108,7 +108,7 @@ export function createEmbedding({ store, log, queue, thread, embed, isChatting }
       queriedMs = performance.now();
       try {
         const signal = AbortSignal.any([ended.signal, AbortSignal.timeout(QUERY_MS)]);
-        const [vector] = await embed([query.slice(0, MAX_CHARACTERS)], signal, { isQuestion: true });
+        const [vector] = await embed([query.slice(0, MAX_CHARACTERS)], signal, { whoWaits: "somebody" });
         return vector === undefined ? { vector: null, reason: BROKEN } : { vector };
       } catch (err) {
         const isLate = err instanceof DOMException && err.name === "TimeoutError";

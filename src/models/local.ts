@@ -92,7 +92,7 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
     idleMs,
     silentMs,
     log,
-    embed: (texts, signal) => embed(texts, signal, { isQuestion: true }),
+    embed: (texts, signal) => embed(texts, signal, { whoWaits: "everybody" }),
   });
   const totals = { promptTokens: 0, cachedTokens: 0, completionTokens: 0 };
   const queue = createQueue(MAX_PER_INSTANCE);

@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
-import { accessSync, closeSync, constants, openSync, statSync } from "node:fs";
-import { dirname } from "node:path";
+import { accessSync, closeSync, constants, existsSync, openSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { describeSystemError, isSystemError } from "../lib/system-error.ts";
 
 export const damagedError = (path: string, finding: string): Error =>
@@ -34,11 +34,31 @@ export function openError(path: string, error: unknown): unknown {
   return describeSystemError(what, error, FIX);
 }
 
+/** What a host that has run leaves beside its database, and a new one has only if it was put there. */
+const OF_A_HOST = ["host-keys.json", "audit-head.json", "master.key", "wallet.json"];
+
+/**
+ * Why a database of 0 bytes must not be opened: SQLite would take it for a new one, and the host would begin anew without
+ * a word. Null unless other files show that there was one.
+ */
+export function emptiedError(path: string): Error | null {
+  if (statSync(path, { throwIfNoEntry: false })?.size !== 0) return null;
+  const others = OF_A_HOST.filter((name) => existsSync(join(dirname(path), name)));
+  if (others.length === 0) return null;
+  const head = others.includes("audit-head.json") ? " and audit-head.json" : "";
+  return new Error(
+    `the database ${path} is empty, though ${others.join(", ")} beside it ${others.length === 1 ? "is" : "are"} of a ` +
+      `host that has one; restore the latest copy of the data folder, or remove roost.db${head} to begin anew`,
+  );
+}
+
 /**
  * SQLite would create the file readable by all; its WAL takes the same mode. An existing file is not opened: closing it
- * again would drop the locks that another connection of this process holds on it.
+ * again would drop the locks that another connection of this process holds on it. Throws if it has lost its content.
  */
 export function createPrivately(path: string): void {
+  const emptied = emptiedError(path);
+  if (emptied !== null) throw emptied;
   try {
     closeSync(openSync(path, "wx", 0o600));
   } catch (error) {

@@ -152,6 +152,30 @@ test("a damaged database is reported, and nothing is changed", async () => {
   other.remove();
 });
 
+test("a database that was emptied is reported, and not taken for that of a new host", async () => {
+  const other = makeHome();
+  const server = await startServer(other);
+  await server.stop();
+  writeFileSync(join(other.dataDir, "roost.db"), "");
+  writeFileSync(join(other.dataDir, "audit-head.json"), "{}", { mode: 0o600 });
+  const { code, failed } = await examine(other);
+  expect([code, failed.length]).toEqual([1, 1]);
+  expect(failed[0]).toMatchObject({
+    check: "database",
+    detail: expect.stringContaining(
+      "is empty, though host-keys.json, audit-head.json, master.key, wallet.json beside it",
+    ),
+    mend: "restore the latest copy of the data folder, or remove roost.db and audit-head.json to begin anew",
+  });
+  expect((await operate(other, ["invite", "create"])).errors).toContain("is empty, though");
+  expect(readFileSync(join(other.dataDir, "roost.db"))).toHaveLength(0);
+
+  for (const name of ["roost.db", "audit-head.json"]) rmSync(join(other.dataDir, name));
+  await (await startServer(other)).stop();
+  expect((await examine(other)).failed).toEqual([]);
+  other.remove();
+});
+
 test("a cached balance that is not the sum of its postings is reported", async () => {
   const other = makeHome();
   await operate(other, ["invite", "create"]);

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { chmodSync, existsSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { buildBinary } from "../support/binary.ts";
+import { canMount, mounted } from "../support/mounted.ts";
 import { NO_NODES } from "../support/no-nodes.ts";
 import { type Home, makeHome } from "./command-line.ts";
 
@@ -81,6 +82,16 @@ const TROUBLES: [what: string, before: () => void, dataDir: string, told: string
     "three",
     "the database HERE/three/roost.db is damaged (file is not a database); stop the server and restore the latest " +
       "copy of the data folder",
+  ],
+  [
+    "a database of 0 bytes beside a host's keys",
+    () => {
+      make("emptied");
+      for (const name of ["roost.db", "master.key", "wallet.json"]) put(`emptied/${name}`, "");
+    },
+    "emptied",
+    "the database HERE/emptied/roost.db is empty, though master.key, wallet.json beside it are of a host that has one; " +
+      "restore the latest copy of the data folder, or remove roost.db to begin anew",
   ],
   [
     "a file of keys that is no JSON",
@@ -218,18 +229,6 @@ test.skipIf(!canBeNobody)("missing permissions are reported, by serve and by com
   expect(created.code).toBe(1);
   expect(created.errors).toMatch(/^roost: \S+\/(server\.lock|roost\.db) cannot be opened: permission denied; run as/);
 });
-
-/** Runs `mount` before the command, seen by it alone. */
-const mounted = (options: string, where: string): string[] => [
-  "unshare",
-  "--mount",
-  "--map-root-user",
-  "sh",
-  "-c",
-  `mount -t tmpfs -o ${options} none "$0" && exec "$@"`,
-  where,
-];
-const canMount = Bun.which("unshare") !== null && Bun.spawnSync([...mounted("size=1m", "/mnt"), "true"]).exitCode === 0;
 
 test.skipIf(!canMount)("a full disk and a read-only one are reported", async () => {
   make("disk");

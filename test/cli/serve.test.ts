@@ -145,7 +145,9 @@ test("once the data folder was removed under a server, it acknowledges nothing a
       body: JSON.stringify({ link: url.split("#link=")[1] }),
     });
     expect(redeemed.status).toBe(500);
-    expect((await fetch(`${server.url}/readyz`)).status).toBe(503);
+    const readiness = await fetch(`${server.url}/readyz`);
+    expect(readiness.status).toBe(503);
+    expect(await readiness.json()).toMatchObject({ status: "read_only", reason: expect.stringContaining("restart") });
     expect(await server.stop()).toBe(0);
   }));
 

@@ -128,6 +128,20 @@ browserTest("a key created here works until it is revoked, and is shown once", a
   });
 });
 
+browserTest("a key that is for one instance says for which", async () => {
+  const person = await server.signUp(email);
+  const { instanceId } = (await person.ask("POST", "/v1/instances", { name: "<b>home</b>" })).body;
+  await person.ask("POST", "/v1/auth/keys", { name: "everywhere" });
+  await person.ask("POST", "/v1/auth/keys", { name: "there", instanceId });
+  await withPage(async (page) => {
+    await signIn(page);
+    await page.click("#to-account");
+    const [there, everywhere] = [page.locator("#key-list li").nth(0), page.locator("#key-list li").nth(1)];
+    await there.getByText("only in <b>home</b>").waitFor();
+    expect(await everywhere.textContent()).not.toContain("only in");
+  });
+});
+
 browserTest("one click creates an agent, and its answer is still there after a reload", async () => {
   await withPage(async (page) => {
     await signIn(page);

@@ -3,13 +3,37 @@ import { join } from "node:path";
 
 const LOG = join(import.meta.dir, "../../src/lib/log.ts");
 
+const program = (level: string, format: string, call: string): string[] => {
+  const code = `const { createLog } = await import(${JSON.stringify(LOG)});
+    const log = await createLog(${JSON.stringify(level)}, ${JSON.stringify(format)});
+    ${call}`;
+  return [process.execPath, "-e", code];
+};
+
 /** What a program of its own logs, since the log goes to standard output. */
 async function logged(format: string, call: string): Promise<string> {
-  const code = `const { createLog } = await import(${JSON.stringify(LOG)});
-    const log = await createLog("info", ${JSON.stringify(format)});
-    ${call}`;
-  const child = Bun.spawn([process.execPath, "-e", code], { stdout: "pipe", stderr: "inherit" });
+  const child = Bun.spawn(program("info", format, call), { stdout: "pipe", stderr: "inherit" });
   return await new Response(child.stdout).text();
+}
+
+/** The same on a terminal; the last line says "listening". */
+async function shown(level: string, call: string): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  const { promise: whole, resolve } = Promise.withResolvers<void>();
+  const child = Bun.spawn(program(level, "pretty", call), {
+    terminal: {
+      cols: 200,
+      data(_, bytes) {
+        text += decoder.decode(bytes, { stream: true });
+        if (text.includes("listening")) resolve();
+      },
+    },
+  });
+  await whole;
+  await child.exited;
+  child.terminal?.close();
+  return text;
 }
 
 test("an error that a browser's interface defines is logged without its constants", async () => {
@@ -24,4 +48,18 @@ test("for people, what is no error takes one line", async () => {
     `log.info({ event: "signed", auditId: 2, hash: "c8d0" }, "signed the audit log")`,
   );
   expect(text).toMatch(/^\[\d\d:\d\d:\d\d\] INFO: signed the audit log \{"auditId":2,"hash":"c8d0"\}\n$/);
+});
+
+const SIGNED = `log.info({ event: "audit_checkpoint", hash: "c8d0" }, "signed the audit log"); log.info("listening");`;
+
+test("a terminal shows what is for records at the level debug only", async () => {
+  const usual = await shown("info", SIGNED);
+  expect(usual).toContain("listening");
+  expect(usual).not.toContain("signed");
+  expect(await shown("debug", SIGNED)).toContain("signed the audit log");
+});
+
+test("what is for records is in every log that is kept", async () => {
+  expect(await logged("json", SIGNED)).toContain('"hash":"c8d0"');
+  expect(await logged("pretty", SIGNED)).toContain("signed the audit log");
 });

@@ -33,6 +33,7 @@ test.each<[Record<string, unknown>, string]>([
   [{ type: "object" }, '{"a":1,"b":["x",{}]}'],
   [{ enum: ["one", 2, null] }, "2"],
   [{}, '"anything"'],
+  [{ type: "array", items: { type: "string", maxLength: 1 } }, '["é","日","🎉"]'],
 ])("%j may be %s", (schema, text) => {
   const state = after(schema, text);
   expect(state !== null && mayEnd(state)).toBe(true);
@@ -52,12 +53,33 @@ test.each<[Record<string, unknown>, string]>([
   [person, '{"name":"more than twelve'],
   [{ type: "number" }, "01"],
   [{ type: "boolean" }, "tr "],
+  [{ type: "string", maxLength: 1 }, '"éé'],
+  [{ type: "object", properties: { a: false, b: true } }, '{"a'],
 ])("%j can never begin with %s", (schema, text) => {
   expect(after(schema, text)).toBeNull();
 });
 
+test.each([
+  ["a byte in the middle of a character without its first", [0x9f]],
+  ["an end of the text within a character", [0xf0, 0x9f, 0x22]],
+  ["a letter within a character", [0xc3, 0x61]],
+  ["a character written in too many bytes", [0xe0, 0x80]],
+  ["half of a surrogate pair", [0xed, 0xa0]],
+  ["a byte that no character has", [0xff]],
+])("a text is never broken by %s", (_, bytes) => {
+  const { start, after } = createJsonGrammar({ type: "string" });
+  expect(after(start, Uint8Array.of(0x22, ...bytes))).toBeNull();
+});
+
+test("each of very many values of an enum may be written", () => {
+  const values = Array.from({ length: 2_000 }, (_, at) => `${at}`);
+  const states = values.map((value) => after({ enum: values }, `"${value}"`));
+  expect(states.filter((state) => state === null || !mustEnd(state))).toEqual([]);
+  expect(after({ enum: values }, '"2000')).toBeNull();
+});
+
 test("whatever is written at random within the grammar is JSON that fits", () => {
-  const alphabet = [...new TextEncoder().encode('{}[]",: ntfabcdegilmorsuv\\0123456789.-')];
+  const alphabet = [...new TextEncoder().encode('{}[]",: ntfabcdegilmorsuv\\0123456789.-é日🎉'), 0xff];
   for (const schema of [person, tree, { type: "object" }, {}]) {
     const check = createSchemaCheck(schema);
     for (let seed = 1; seed <= 60; seed++) {

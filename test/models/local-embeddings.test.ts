@@ -23,7 +23,7 @@ test("vectors are computed by another process than answers, while one is being w
   const order: string[] = [];
   await Promise.all([
     collect(engine.stream(prompt, never)).then(() => order.push("answer")),
-    engine.embed(["When does the ferry leave?"], never, { isQuestion: true }).then(() => order.push("vector")),
+    engine.embed(["When does the ferry leave?"], never, { whoWaits: "somebody" }).then(() => order.push("vector")),
   ]);
   expect(order).toEqual(["vector", "answer"]);
   const { pid, embeddingPid } = engine.stats();
@@ -38,9 +38,25 @@ test("a question goes before texts that wait, and those of several requests take
   await Promise.all([
     engine.embed(paragraphs(12), never).then(ends("twelve")),
     engine.embed(paragraphs(3), never).then(ends("three")),
-    engine.embed(["Where is the key?"], never, { isQuestion: true }).then(ends("question")),
+    engine.embed(["Where is the key?"], never, { whoWaits: "somebody" }).then(ends("question")),
   ]);
   expect(order).toEqual(["question", "three", "twelve"]);
+});
+
+test("what all answers wait for goes before every question, and is never refused for their number", async () => {
+  const engine = open();
+  const order: string[] = [];
+  const ends = new AbortController();
+  const questions = Array.from({ length: 513 }, (_, at) =>
+    engine.embed([`Where is key ${at}?`], ends.signal, { whoWaits: "somebody" }).then(
+      () => order.push("question"),
+      () => undefined,
+    ),
+  );
+  await engine.embed(["Keys"], never, { whoWaits: "everybody" });
+  expect(order.length).toBeLessThan(2); // the one that was first
+  ends.abort();
+  await Promise.all(questions);
 });
 
 test("what is given up leaves the line, and what stands behind it has its turn", async () => {

@@ -26,6 +26,8 @@ test("three numbers are in the order in which they were said", () => {
 
 test.each([
   "I have 3 cats.",
+  "Add 1 and 99999999999999999999999.",
+  "Divide 0.0000001 by 2.",
   "What is 50 minus 10%?",
   "What is 3 squared plus 4?",
   "It is 10:30, and we leave at 11:45.",

@@ -93,6 +93,18 @@ test("a file that was changed is unpacked again before it is loaded, and the oth
   expect((await readdir(join(folder, "native"))).sort()).toEqual(["lib.so"]);
 });
 
+test("a changed file that is checked twice at once is unpacked again, and both go on", async () => {
+  const { cacheDir, files } = await setting();
+  const folder = await unpack(files, cacheDir);
+  const library = join(folder, "native/lib.so");
+  for (let time = 0; time < 20; time++) {
+    await writeFile(library, "changed");
+    await Promise.all([verify(files, folder, "native/"), verify(files, folder, "native/")]);
+    expect(await Bun.file(library).text()).toBe("code");
+  }
+  expect(await readdir(join(folder, "native"))).toEqual(["lib.so"]);
+});
+
 test("a file that still differs after unpacking it again is not loaded", async () => {
   const { cacheDir, files, write } = await setting();
   const lying = { ...files, "native/lib.so": { ...(await write("lib", "code")), sha256: "0".repeat(64) } };

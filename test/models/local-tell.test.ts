@@ -15,6 +15,20 @@ test("the date is told to who asks for it, and the time with its zone", () => {
   );
 });
 
+test.each(["", "{", "null", "[]", '"17 * 23"'])(
+  "a call whose input is no object, but %j, is told by its result",
+  (input) => {
+    const call = { name: "run_javascript", input, isError: false };
+    expect(tell({ ...call, output: "result: 391" }, "")).toBe("result: 391");
+    expect(tell({ ...call, output: "no such thing", isError: true }, "")).toBe("That did not work: no such thing.");
+  },
+);
+
+test("text that only begins as if it were a stranger's is read once", () => {
+  const text = `[The text between the two marks ${"a".repeat(4_000_000)}`; // twice for each letter would take hours
+  expect(said("list_files", {}, text)).toBe(text);
+});
+
 test.each([
   ["17 * 23", "result: 391", "17 × 23 = 391"],
   ["0.1 + 0.2", "result: 0.30000000000000004", "0.1 + 0.2 = 0.3"],

@@ -1,4 +1,6 @@
 import { expect, test } from "bun:test";
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { ChatMessage } from "../../src/models/local/protocol.ts";
 import { createReading, PIECE_CHARACTERS, PromptTooLong } from "../../src/models/local/reading.ts";
@@ -67,6 +69,18 @@ test("a conversation is encoded exactly as by the chat template", async () => {
     return_tensor: false,
   });
   expect(encodeChat(await openTokenizer(folder), messages)).toEqual(expected as number[]);
+});
+
+test("a model whose tokenizer has no control words reads what was said, and nothing else", async () => {
+  const own = mkdtempSync(join(tmpdir(), "roost-tokenizer-"));
+  cpSync(resolve(import.meta.dir, "tiny-model"), own, { recursive: true });
+  const file = await Bun.file(join(own, "tokenizer.json")).json();
+  await Bun.write(join(own, "tokenizer.json"), JSON.stringify({ ...file, added_tokens: [] }));
+  await Bun.write(join(own, "tokenizer_config.json"), JSON.stringify({ tokenizer_class: "GPT2Tokenizer" }));
+  const tokenizer = await openTokenizer(own);
+  rmSync(own, { recursive: true });
+  const tokens = encodeChat(tokenizer, [{ role: "user", content: "Hi 🎉" }]);
+  expect(Buffer.concat(tokens.map(tokenizer.bytesOf)).toString()).toBe("User: Hi 🎉\n\nAssistant:");
 });
 
 test("a message cannot forge another speaker's turn with control words", async () => {

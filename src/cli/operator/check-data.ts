@@ -5,7 +5,7 @@ import { openFoundation } from "../../app/foundation.ts";
 import type { Config } from "../../config.ts";
 import { findImbalance } from "../../ledger/imbalance.ts";
 import { describeSystemError } from "../../lib/system-error.ts";
-import { isDamage, openError } from "../../storage/connection.ts";
+import { emptiedError, isDamage, openError } from "../../storage/connection.ts";
 import { SCHEMA_VERSION } from "../../storage/migrate.ts";
 import { isOpen, isOurs, modeOf, PRIVATE_FILES } from "../../storage/private-folder.ts";
 import { checkAuditLog, describeVerdict } from "./check-audit.ts";
@@ -24,6 +24,8 @@ export function checkDatabase(config: Folder): Finding {
     const what = here === null ? "the first start creates it" : `to check that in ./data, add --data ${here}`;
     return pass(`there is none in ${config.dataDir} yet: ${what}`);
   }
+  const emptied = emptiedError(path);
+  if (emptied !== null) throw emptied;
   const damage = damageOf(path);
   if (damage !== null) return fail(`${path} is damaged: ${damage}`, RESTORE);
   const version = versionOf(path) ?? 0;

@@ -1,11 +1,11 @@
 import { visibleJson } from "../../lib/visible-json.ts";
-import { agentName } from "./agent-names.ts";
 import { briefOf } from "./agent-steps.ts";
 import { roost } from "./api.ts";
 import { type Asked, type Decided, outcomeOf, showApproval } from "./approval.ts";
 import { ago, attempt, confirmPress, make, part, reportErrors } from "./dom.ts";
 import { fillWhenOpened } from "./folds.ts";
 import { hashOf } from "./hash.ts";
+import { agentName } from "./names.ts";
 import { approvalsChanged, followOpenApprovals, OPEN_APPROVALS, readOpenApprovals } from "./open-approvals.ts";
 import { type Approval, type ApprovalRule, INSTANCE, type Page } from "./records.ts";
 

@@ -1,5 +1,6 @@
 import { roost } from "./api.ts";
 import { attempt, confirmPress, day, make, part } from "./dom.ts";
+import { instanceName } from "./names.ts";
 import type { ApiKey } from "./records.ts";
 
 const list = part("key-list", HTMLUListElement);
@@ -56,6 +57,7 @@ function keyRow(key: ApiKey): HTMLLIElement {
   const used = key.lastUsedAt === null ? "never used" : `used ${day(key.lastUsedAt)}`;
   const reach = key.scopes.includes("write") ? "" : ` · only ${key.scopes.includes("chat") ? "chats" : "reads"}`;
   const may = key.scopes.includes("approve") ? `${reach} · approves` : reach;
+  const where = key.instanceId === null ? [] : [" · only in ", instanceName(key.instanceId)];
   const revoke = make("button", "quiet", "Revoke");
   const label = key.name ?? "Without a name";
   revoke.type = "button";
@@ -64,7 +66,7 @@ function keyRow(key: ApiKey): HTMLLIElement {
     "li",
     "key",
     make("div", "", make("b", "", label), make("code", "", `${key.prefix}…`)),
-    make("span", "soft", `${day(key.createdAt)} · ${used}${may}`),
+    make("span", "soft", `${day(key.createdAt)} · ${used}${may}`, ...where),
     revoke,
   );
   confirmPress(revoke, "Really revoke?", async () => {

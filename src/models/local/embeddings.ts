@@ -1,14 +1,16 @@
 /**
  * The host's side of the embedding model, which has a process of its own: one thread computes its vectors while another
- * process writes answers, so neither waits for the other. It is given one text at a time, and questions go first: what
- * somebody waits for never stands behind texts that are to be found later.
+ * process writes answers, so neither waits for the other. It is given one text at a time: what somebody waits for
+ * never stands behind texts that are to be found later, and what all answers wait for stands behind nothing.
  */
 import { ModelError } from "../engine.ts";
 import type { Supervisor } from "./supervisor.ts";
 
+type WhoWaits = "everybody" | "somebody" | "nobody";
+
 export interface EmbedOptions {
-  /** Whether somebody waits for it: it goes before the texts that are not. */
-  isQuestion?: boolean;
+  /** Who waits for it: the process that writes everybody's answers, or somebody with a question; by default nobody. */
+  whoWaits?: WhoWaits;
   /** How many tokens were read for each text. */
   onTokens?(count: number): void;
   /** For the log. */
@@ -32,16 +34,16 @@ interface Waiting {
 }
 
 export function createEmbeddings(supervisor: Pick<Supervisor, "submit">): EmbedTexts {
-  const questions = new Set<Waiting>();
-  const texts = new Set<Waiting>();
+  /** In the order of their turns. */
+  const lines: Record<WhoWaits, Set<Waiting>> = { everybody: new Set(), somebody: new Set(), nobody: new Set() };
   let isBusy = false;
   let lastId = 0;
 
-  const lineOf = ({ options }: Waiting) => (options.isQuestion === true ? questions : texts);
+  const lineOf = ({ options }: Waiting) => lines[options.whoWaits ?? "nobody"];
 
   function next(): void {
     if (isBusy) return;
-    const [one] = questions.size > 0 ? questions : texts;
+    const [one] = Object.values(lines).find(({ size }) => size > 0) ?? [];
     if (one === undefined) return;
     isBusy = true;
     const line = lineOf(one);

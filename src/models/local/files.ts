@@ -81,7 +81,8 @@ export async function verify(files: EmbeddedFiles, folder: string, beginning: st
     if (!name.startsWith(beginning)) continue;
     const target = join(folder, name);
     if ((await sha256Of(target)) === sha256) continue;
-    const fresh = `${target}.${process.pid}.tmp`;
+    // A thread of this process may do the same at this moment.
+    const fresh = `${target}.${crypto.randomUUID()}.tmp`;
     await write(path, fresh);
     await rename(fresh, target); // files that another process has loaded stay as they are
     const found = await sha256Of(target);

@@ -3,6 +3,8 @@
  * JSON: properties come in the schema's order, and what has no bound gets one. What it cannot hold a model to (ranges of
  * numbers, `not`, `allOf`) is left to the check of the whole answer.
  */
+import { lazily } from "../../lib/lazily.ts";
+
 type Schema = Record<string, unknown>;
 
 /** What is still to be written: the first part of it, and the rest. Null: nothing. */
@@ -19,6 +21,8 @@ type Part =
   | { kind: "text"; least: number; most: number }
   /** What follows a backslash in a text. */
   | { kind: "escaped" }
+  /** The other bytes of a character that has several; the next one is from `least` to `most`. */
+  | { kind: "character"; bytes: number; least: number; most: number }
   | { kind: "digits"; least: number; most: number };
 
 export interface JsonGrammar {
@@ -43,8 +47,9 @@ const MAX_WAYS = 256;
 const MAX_EXPANSIONS = 2_000;
 
 const encoder = new TextEncoder();
-const bytes = (text: string): Part => ({ kind: "bytes", bytes: encoder.encode(text), at: 0 });
-const either = (ways: () => readonly (readonly Part[])[]): Part => ({ kind: "either", ways });
+const bytes = (text: string): Part => literal(encoder.encode(text));
+const literal = (given: Uint8Array): Part => ({ kind: "bytes", bytes: given, at: 0 });
+const either = (ways: () => readonly (readonly Part[])[]): Part => ({ kind: "either", ways: lazily(ways) });
 const optional = (...parts: Part[]): Part => either(() => [[], parts]);
 const SPACE = optional(bytes(" "));
 const QUOTE = bytes('"');
@@ -103,10 +108,15 @@ function stepped({ part, next }: Rest, byte: number): (Rest | null)[] {
     case "text": {
       if (byte === QUOTE_BYTE) return part.least > 0 ? [] : [next];
       if (byte < 0x20 || part.most === 0) return [];
-      // A character has up to four bytes; only its first one counts.
-      const counts = (byte & 0xc0) === 0x80 ? 0 : 1;
-      const rest = { part: { ...part, least: Math.max(0, part.least - counts), most: part.most - counts }, next };
-      return byte === BACKSLASH ? [{ part: { kind: "escaped" }, next: rest }] : [rest];
+      const rest = { part: { ...part, least: Math.max(0, part.least - 1), most: part.most - 1 }, next };
+      if (byte === BACKSLASH) return [{ part: { kind: "escaped" }, next: rest }];
+      if (byte < 0x80) return [rest];
+      const others = othersOfCharacter(byte);
+      return others === null ? [] : [{ part: others, next: rest }];
+    }
+    case "character": {
+      if (byte < part.least || byte > part.most) return [];
+      return [part.bytes === 1 ? next : { part: continuation(part.bytes - 1), next }];
     }
     case "escaped":
       return ESCAPES.has(byte) ? [next] : [];
@@ -119,13 +129,37 @@ function stepped({ part, next }: Rest, byte: number): (Rest | null)[] {
   }
 }
 
+const continuation = (bytes: number, least = 0x80, most = 0xbf): Part => ({ kind: "character", bytes, least, most });
+
+/** What must follow the first byte of a character in UTF-8; null if none begins with it. */
+function othersOfCharacter(first: number): Part | null {
+  if (first >= 0xc2 && first <= 0xdf) return continuation(1);
+  // No longer than needed, and no half of a surrogate pair.
+  if (first >= 0xe0 && first <= 0xef)
+    return continuation(2, first === 0xe0 ? 0xa0 : 0x80, first === 0xed ? 0x9f : 0xbf);
+  if (first >= 0xf0 && first <= 0xf4)
+    return continuation(3, first === 0xf0 ? 0x90 : 0x80, first === 0xf4 ? 0x8f : 0xbf);
+  return null;
+}
+
+/** One of these texts. What several begin with is written once, so however many there are, there are few ways to go on. */
+function oneOf(texts: readonly Uint8Array[]): readonly (readonly Part[])[] {
+  const byFirst = Map.groupBy(texts, ([first]) => first);
+  return [...byFirst].map(([first, those]) => {
+    const [text = new Uint8Array()] = those;
+    if (first === undefined) return [];
+    if (those.length === 1) return [literal(text)];
+    return [literal(text.subarray(0, 1)), either(() => oneOf(those.map((each) => each.subarray(1))))];
+  });
+}
+
 /** `depth` is how deep what the schema leaves open may be. */
 function valueFor(schema: unknown, root: Schema, depth: number): Part {
   return either(() => {
     if (!isObject(schema)) return schema === false ? [] : anyValue(root, depth);
     if (typeof schema.$ref === "string") return [[valueFor(resolved(root, schema.$ref), root, depth)]];
     if ("const" in schema) return [[bytes(JSON.stringify(schema.const))]];
-    if (Array.isArray(schema.enum)) return schema.enum.map((one) => [bytes(JSON.stringify(one))]);
+    if (Array.isArray(schema.enum)) return oneOf(schema.enum.map((one) => encoder.encode(JSON.stringify(one))));
     for (const name of ["anyOf", "oneOf", "allOf"] as const) {
       // Of `allOf` the first is followed; whether all of them fit is checked at the end.
       const ways = listOf(schema[name]).slice(0, name === "allOf" ? 1 : undefined);
@@ -193,8 +227,10 @@ function arrayOf(schema: Schema, root: Schema, depth: number): readonly (readonl
 }
 
 function objectOf(schema: Schema, root: Schema, depth: number): readonly (readonly Part[])[] {
-  const known = Object.entries(isObject(schema.properties) ? schema.properties : {});
   const required = new Set(listOf(schema.required));
+  const known = Object.entries(isObject(schema.properties) ? schema.properties : {}).filter(
+    ([name, of]) => of !== false || required.has(name),
+  );
   const member = (name: string, of: unknown) => [
     bytes(JSON.stringify(name)),
     bytes(":"),

@@ -32,6 +32,7 @@ interface TokenizerConfig {
 
 /** A character of no script, inserted into control words of a message so that they differ from the template's own. */
 const GUARD = "\uE000";
+const NOTHING = /(?!)/;
 /** For a model that was trained on text alone. */
 const PLAIN_TEMPLATE =
   "{% for message in messages %}{{ message['role'] | capitalize }}: {{ message['content'] }}\n\n{% endfor %}" +
@@ -49,7 +50,9 @@ export async function openTokenizer(folder: string): Promise<Tokenizer> {
 
   const added = new Map(file.added_tokens.map(({ content, id }) => [content, id]));
   const longestFirst = [...added.keys()].sort((one, other) => other.length - one.length);
-  const controlWords = new RegExp(`(${longestFirst.map((word) => RegExp.escape(word)).join("|")})`);
+  // An expression of no words would match between any two characters.
+  const controlWords =
+    longestFirst.length === 0 ? NOTHING : new RegExp(`(${longestFirst.map((word) => RegExp.escape(word)).join("|")})`);
   const ends = await endsOf(folder, config, added);
   const [endOfTurn] = ends;
   if (endOfTurn === undefined) throw new Error(`the tokenizer in ${folder} names no token that ends an answer`);

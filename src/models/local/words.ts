@@ -3,19 +3,27 @@
 /** In lower case, without punctuation; an apostrophe within a word stays. */
 export const wordsOf = (text: string): string[] =>
   text
+    .normalize()
     .toLowerCase()
     .replaceAll("’", "'")
     .match(/[\p{L}\p{N}]+(?:'[\p{L}]+)*/gu) ?? [];
 
-/**
- * The end of a sentence, with its closing quotes and brackets. A period after a single capital, a title or a list
- * number does not end one.
- */
-const SENTENCE_END = /(?<!\b(?:\p{Lu}|Mr|Mrs|Ms|Dr|St|Nr|z\.B)|(?:^|\n)\s*\d{1,2})[.!?…]+["'”’)*\]»]*(?=\s|$)/gu;
+/** What ends a sentence, with its closing quotes and brackets. */
+const STOPS = /[.!?…]+["'”’)*\]»]*/gu;
+/** A period after a single capital, a title or a list number does not end one. */
+const ENDING = /(?<!\b(?:\p{Lu}|Mr|Mrs|Ms|Dr|St|Nr|z\.B)|(?:^|\n)\s*\d{1,2})[.!?…]|[.!?…]{2}/uy;
 
-/** The offsets where the text's sentences end, sorted; the end of a line counts too. */
+/**
+ * The offsets where the text's sentences end, sorted; the end of a line counts too. One expression for all of it would
+ * try a long row of full stops again from each of them.
+ */
 export function sentenceEnds(text: string): number[] {
-  const ends = [...text.matchAll(SENTENCE_END)].map((match) => match.index + match[0].length);
+  const ends: number[] = [];
+  for (const { index, 0: stops } of text.matchAll(STOPS)) {
+    const end = index + stops.length;
+    ENDING.lastIndex = index;
+    if ((end === text.length || /\s/.test(text.charAt(end))) && ENDING.test(text)) ends.push(end);
+  }
   for (const { index } of text.matchAll(/(?<=[\p{L}\p{N}*)])\n/gu)) ends.push(index);
   return ends.sort((a, b) => a - b);
 }

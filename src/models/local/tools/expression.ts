@@ -30,7 +30,9 @@ const SIGN_NAMES = ["*", "+", "-", "/"];
 /** As code, each different; empty if the message has no numbers to calculate with. */
 export function calculationsIn(message: string): readonly string[] {
   const numbers = [...message.matchAll(NUMBER)].map(([found]) => numberOf(found));
-  if (numbers.length < 2 || numbers.length > MAX_NUMBERS || numbers.some((one) => one.length > MAX_DIGITS)) return [];
+  // One in scientific notation has more digits than it shows.
+  const isTooLong = (number: string) => number.length > MAX_DIGITS || number.includes("e");
+  if (numbers.length < 2 || numbers.length > MAX_NUMBERS || numbers.some(isTooLong)) return [];
   const percent = PERCENT_OF.exec(message);
   if (percent !== null) {
     return numbers.length === 2 ? [`${numberOf(percent[1] ?? "")} / 100 * ${numberOf(percent[2] ?? "")}`] : [];

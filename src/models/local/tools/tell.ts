@@ -6,7 +6,7 @@
 /** A call that was made, with what came back. */
 export interface MadeCall {
   name: string;
-  /** JSON text. */
+  /** JSON text of an object, if its writer kept to it. */
   input: string;
   output: string;
   isError: boolean;
@@ -18,8 +18,9 @@ const MAX_NAMES = 40;
 const MAX_SHOWN = 4_000;
 
 export function tell({ name, input, output, isError }: MadeCall, question: string): string {
-  const given = JSON.parse(input) as Record<string, unknown>;
+  const given = inputOf(input);
   const said = withoutFence(output);
+  if (given === null) return isError ? failed(said) : said;
   if (isError) return failed(said, typeof given.name === "string" ? `with ${given.name}` : undefined);
   switch (name) {
     case "now":
@@ -37,13 +38,24 @@ export function tell({ name, input, output, isError }: MadeCall, question: strin
   }
 }
 
+/** Null for none that is an object: another model, or a client, may have written anything. */
+function inputOf(text: string): Record<string, unknown> | null {
+  try {
+    const input: unknown = JSON.parse(text);
+    return typeof input === "object" && !Array.isArray(input) ? (input as Record<string, unknown> | null) : null;
+  } catch {
+    return null;
+  }
+}
+
 const failed = (why: string, where = ""): string =>
   `That did not work${where === "" ? "" : ` ${where}`}: ${why.replace(/\.?$/, ".")}`;
 
 /** What a stranger may have written comes between two marks (src/lib/untrusted.ts), which are only for models. */
 const withoutFence = (output: string): string =>
-  /^\[The text between the two marks (\w+)[^\n]*\n<untrusted-\1>\n([\s\S]*)\n<\/untrusted-\1>$/.exec(output)?.[2] ??
-  output;
+  /^\[The text between the two marks ([0-9a-f]{16}) [^\n]*\n<untrusted-\1>\n([\s\S]*)\n<\/untrusted-\1>$/.exec(
+    output,
+  )?.[2] ?? output;
 
 const ASKS_TIME = /\b(?:time|clock|late|hour|o'clock)\b/i;
 
