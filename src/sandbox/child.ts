@@ -30,12 +30,19 @@ export interface Child {
 }
 
 const START_MS = 10_000;
+const EXIT_OF_SIGXCPU = 128 + 24;
 const WATCH_MS = 20;
 /** A process that follows the rules stays below this: a result in JSON in JSON, and a console. */
 const MAX_OUTPUT_BYTES = 8 * MIB_BYTES;
 
-/** `ownSession`: a process that does not leave the host's process group by itself; what it has started ends with it. */
-export function startChild(command: readonly string[], { ownSession = false } = {}): Child {
+/**
+ * `runMs`: its job's deadline. `ownSession`: a process that does not leave the host's process group by itself; what it has
+ * started ends with it.
+ */
+export function startChild(
+  command: readonly string[],
+  { runMs = LIMITS.runMs, ownSession = false }: { runMs?: number; ownSession?: boolean } = {},
+): Child {
   const process = Bun.spawn([...command], {
     // No variables: `BUN_BE_BUN=1` alone would turn a compiled binary into another program.
     env: {},
@@ -87,7 +94,7 @@ export function startChild(command: readonly string[], { ownSession = false } = 
     fault: () => fault,
     kill: () => kill("cancelled"),
     async run(job, signal) {
-      const deadline = setTimeout(() => kill("deadline"), LIMITS.runMs);
+      const deadline = setTimeout(() => kill("deadline"), runMs);
       const cancel = () => kill("cancelled");
       signal.addEventListener("abort", cancel, { once: true });
       if (signal.aborted) cancel();
@@ -113,8 +120,8 @@ export function startChild(command: readonly string[], { ownSession = false } = 
   function outcomeOf(frame: Extract<Frame, { type: "result" | "thrown" }> | null): Outcome {
     const console = lines.join("\n");
     if (frame === null) {
-      // The kernel's own limit of processor time is the deadline too.
-      const late = process.signalCode === "SIGXCPU";
+      // The kernel ends what has used up its processor time. Bubblewrap tells of it as a shell does.
+      const late = process.signalCode === "SIGXCPU" || process.exitCode === EXIT_OF_SIGXCPU;
       return { type: "killed", why: killed ?? (late ? "deadline" : "crash"), console, leftOut: 0 };
     }
     return { ...frame, console };

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { type Child, startChild } from "./child.ts";
-import { type Attempts, ERRNO, type Start, type Tries } from "./protocol.ts";
+import { type Attempts, ERRNO, LIMITS, type Start, type Tries } from "./protocol.ts";
 
 /**
  * What a script's process is locked with (docs/contract/runtime.md, Scripts). `landlock`: Landlock, and a filter of system
@@ -30,21 +30,32 @@ export interface Program {
 /** Bun looks for packages in the whole checkout; a binary is loaded from itself alone. */
 const OWN_PROGRAM: Program = { command: SELF, readable: SOURCE === null ? [] : [dirname(SOURCE)] };
 
+/** How long a script may take: in processor time, and in all. */
+export interface Time {
+  cpuSeconds: number;
+  runMs: number;
+}
+
 /** Starts a process that is locked to this level; with a port, one that probes. */
 export function startLocked(
   level: Exclude<Level, "none">,
   probe: number | null = null,
   program: Program = OWN_PROGRAM,
+  time: Time = LIMITS,
 ): Child {
   const inside = level === "bubblewrap";
   const start: Start = {
     ...program,
     landlock: level === "landlock",
     parent: inside ? null : process.pid,
+    cpuSeconds: time.cpuSeconds,
     probe,
   };
+  const { runMs } = time;
   const command = [...program.command, ENTRY_ROLE, JSON.stringify(start)];
-  return inside ? startChild(inBubblewrap(program, command), { ownSession: true }) : startChild(command);
+  return inside
+    ? startChild(inBubblewrap(program, command), { runMs, ownSession: true })
+    : startChild(command, { runMs });
 }
 
 /** The role that locks itself and becomes the other one, see main.ts. */
