@@ -21,6 +21,7 @@ import type { Runs } from "../messages/runs/runs.ts";
 import type { MeterTimer } from "../meter/meter-timer.ts";
 import { createMeterTimer } from "../meter/meter-timer.ts";
 import { OLLAMA_URL } from "../models/ollama.ts";
+import type { Payments } from "../payments/payments.ts";
 import type { ScheduleTimer } from "../schedules/schedule-timer.ts";
 import { checkInBackground } from "../storage/background-check.ts";
 import { createRetention } from "../storage/retention.ts";
@@ -55,6 +56,7 @@ export interface App {
   routes: readonly Route[];
   meterTimer: Pick<MeterTimer, "tick">;
   scheduleTimer: Pick<ScheduleTimer, "tick">;
+  payments: Pick<Payments, "tick">;
   /** Decides about what runs wait for. */
   runs: Pick<Runs, "resume" | "listen">;
   approvals: Pick<Approvals, "expireDue">;
@@ -241,6 +243,7 @@ async function startOn(
     routes,
     meterTimer,
     scheduleTimer: features.scheduling.timer,
+    payments: paymentGateway.payments,
     runs: conversations.runs,
     approvals: features.approvals,
     housekeeping,

@@ -71,6 +71,7 @@ export interface Payments {
   countPayments(): Record<PaymentStatus, number>;
   /** Removes at most `limit` claims that were decided long ago. Returns whether there may be more. */
   prune(limit: number): boolean;
+  /** Makes the background checks that are due. */
   tick(): Promise<void>;
   /** Starts the background checks of claims and credited payments. */
   run(): void;

@@ -39,13 +39,21 @@ export interface Child {
   gone: Promise<unknown>;
 }
 
-const START_MS = 10_000;
+/** However little of the processor is left for it: its own work is a tenth of a second. */
+const START_MS = 60_000;
+const EXIT_OF_SIGXCPU = 128 + 24;
 const WATCH_MS = 20;
 /** A process that follows the rules stays below this: a result in JSON in JSON, and a console. */
 const MAX_OUTPUT_BYTES = 8 * MIB_BYTES;
 
-/** `ownSession`: a process that does not leave the host's process group by itself; what it has started ends with it. */
-export function startChild(command: readonly string[], { ownSession = false, startMs = START_MS } = {}): Child {
+/**
+ * `runMs`: its job's deadline. `ownSession`: a process that does not leave the host's process group by itself; what it has
+ * started ends with it.
+ */
+export function startChild(
+  command: readonly string[],
+  { runMs = LIMITS.runMs, ownSession = false }: { runMs?: number; ownSession?: boolean } = {},
+): Child {
   const process = Bun.spawn([...command], {
     // No variables: `BUN_BE_BUN=1` alone would turn a compiled binary into another program.
     env: {},
@@ -77,7 +85,7 @@ export function startChild(command: readonly string[], { ownSession = false, sta
     else if (frame.type === "result" || frame.type === "thrown") ended.resolve(frame);
   }
 
-  const starting = setTimeout(() => kill("deadline"), startMs);
+  const starting = setTimeout(() => kill("deadline"), START_MS);
   starting.unref();
   void Promise.race([ready.promise, probed.promise]).then(() => clearTimeout(starting));
   const read = readFrames(process.stdout, hear).then(
@@ -98,7 +106,7 @@ export function startChild(command: readonly string[], { ownSession = false, sta
     fault: () => fault,
     kill: () => kill("cancelled"),
     async run(job, signal) {
-      const deadline = setTimeout(() => kill("deadline"), LIMITS.runMs);
+      const deadline = setTimeout(() => kill("deadline"), runMs);
       const cancel = () => kill("cancelled");
       signal.addEventListener("abort", cancel, { once: true });
       if (signal.aborted) cancel();
@@ -124,8 +132,8 @@ export function startChild(command: readonly string[], { ownSession = false, sta
   function outcomeOf(frame: Extract<Frame, { type: "result" | "thrown" }> | null): Outcome {
     const console = lines.join("\n");
     if (frame === null) {
-      // The kernel's own limit of processor time is the deadline too.
-      const late = process.signalCode === "SIGXCPU";
+      // The kernel ends what has used up its processor time. Bubblewrap tells of it as a shell does.
+      const late = process.signalCode === "SIGXCPU" || process.exitCode === EXIT_OF_SIGXCPU;
       return { type: "killed", why: killed ?? (late ? "deadline" : "crash"), console, leftOut: 0 };
     }
     return { ...frame, console };

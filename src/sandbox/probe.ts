@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { type Child, startChild } from "./child.ts";
-import { type Attempts, ERRNO, type Start, scriptNiceness, type Tries } from "./protocol.ts";
+import { type Attempts, ERRNO, LIMITS, type Start, scriptNiceness, type Tries } from "./protocol.ts";
 
 /**
  * What a script's process is locked with (docs/contract/runtime.md, Scripts). `landlock`: Landlock, and a filter of system
@@ -30,11 +30,18 @@ export interface Program {
 /** Bun looks for packages in the whole checkout; a binary is loaded from itself alone. */
 const OWN_PROGRAM: Program = { command: SELF, readable: SOURCE === null ? [] : [dirname(SOURCE)] };
 
+/** How long a script may take: in processor time, and in all. */
+export interface Time {
+  cpuSeconds: number;
+  runMs: number;
+}
+
 /** Starts a process that is locked to this level; with a port, one that probes. */
 export function startLocked(
   level: Exclude<Level, "none">,
   probe: number | null = null,
   program: Program = OWN_PROGRAM,
+  time: Time = LIMITS,
 ): Child {
   const inside = level === "bubblewrap";
   const start: Start = {
@@ -42,15 +49,15 @@ export function startLocked(
     landlock: level === "landlock",
     niceness: scriptNiceness(),
     parent: inside ? null : process.pid,
+    cpuSeconds: time.cpuSeconds,
     probe,
   };
+  const { runMs } = time;
   const command = [...program.command, ENTRY_ROLE, JSON.stringify(start)];
-  const options = { ownSession: inside, ...(probe !== null && { startMs: PROBE_MS }) };
-  return startChild(inside ? inBubblewrap(program, command) : command, options);
+  return inside
+    ? startChild(inBubblewrap(program, command), { runMs, ownSession: true })
+    : startChild(command, { runMs });
 }
-
-/** What it finds holds for as long as the host runs, so a slow start, as at the machine's own, must not decide it. */
-const PROBE_MS = 60_000;
 
 /** The role that locks itself and becomes the other one, see main.ts. */
 const ENTRY_ROLE = "sandbox-enter";

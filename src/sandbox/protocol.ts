@@ -6,8 +6,10 @@ const MIB = 1024 * KIB;
 
 /** What one script may use (docs/contract/runtime.md, Scripts). */
 export const LIMITS = {
-  /** From the job's arrival to its result. */
-  runMs: 10_000,
+  /** Processor time of the process, of which its start takes a twentieth of a second. */
+  cpuSeconds: 10,
+  /** From the job's arrival to its result, however little of the processor is left for it. */
+  runMs: 60_000,
   /** The memory of the script: its values, its code, its stack. */
   scriptBytes: 128 * MIB,
   /** All anonymous memory of the process: the script's, and what the process needs itself. */
@@ -133,6 +135,8 @@ export interface Start {
   command: string[];
   /** Besides the executable and its libraries, what the program is loaded from. */
   readable: string[];
+  /** Its limit of processor time. */
+  cpuSeconds: number;
   /** To try what is forbidden, instead of waiting for a job: the port of a listener on 127.0.0.1. */
   probe: number | null;
 }

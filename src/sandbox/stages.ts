@@ -17,7 +17,6 @@ import { cString, dropPrivileges, limit, must, openSystemCalls, pageBytes, type 
 const AUTOGROUP_NICENESS = 10;
 /** How long it works at a stretch, in nanoseconds: longer than others, who then need not wait for the end of it. */
 const STRETCH_NS = 10_000_000n;
-const CPU_SECONDS = LIMITS.runMs / 1000;
 /** What JavaScriptCore needs besides the script's memory. */
 const OWN_BYTES = 48 * MIB_BYTES;
 const FILES_WHILE_LOADING = 64;
@@ -45,7 +44,7 @@ function enter(role: string, startJson: string): never {
   limit(call, "core", 0);
   limit(call, "fsize", 0);
   limit(call, "nofile", FILES_WHILE_LOADING);
-  limit(call, "cpu", CPU_SECONDS, CPU_SECONDS + 1);
+  limit(call, "cpu", start.cpuSeconds, start.cpuSeconds + 1);
   const sizesName = cString("/proc/self/statm");
   // Without O_CLOEXEC: the second stage may not open it any more.
   const sizes = must("opening /proc/self/statm", call("openat", 0, ptr(sizesName), 0));

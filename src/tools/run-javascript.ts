@@ -32,7 +32,7 @@ export const runJavaScript = (sandbox: Pick<Sandbox, "level">, runCode: RunCode)
   description:
     "Runs JavaScript for calculations and for work on text or data, and returns its result as JSON with what it wrote to " +
     "the console. It has the language only: no network, no files, no modules, no timers. " +
-    `It may take ${LIMITS.runMs / 1000} seconds and ${LIMITS.scriptBytes / 1024 / 1024} MiB.`,
+    `It may take ${LIMITS.cpuSeconds} seconds and ${LIMITS.scriptBytes / 1024 / 1024} MiB.`,
   input,
   deadlineMs: LONGEST_RUN_MS,
   changes: "nothing",

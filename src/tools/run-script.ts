@@ -7,11 +7,10 @@ import type { ToolContext } from "./tool.ts";
 const MAX_MESSAGE = 2_000;
 const MAX_STACK_LINES = 8;
 const MAX_LINE = 200;
-const SECONDS = LIMITS.runMs / 1000;
 const MEBIBYTES = LIMITS.scriptBytes / 1024 / 1024;
 
 const WHY: Record<Extract<Outcome, { type: "killed" }>["why"], string> = {
-  deadline: `the script did not end within ${SECONDS} seconds and was stopped: look for an endless loop, or do less at once`,
+  deadline: `the script did not end within ${LIMITS.cpuSeconds} seconds of processor time, or ${LIMITS.runMs / 1000} in all, and was stopped: look for an endless loop, or do less at once`,
   memory: `the script took more memory than it may (${MEBIBYTES} MiB) and was stopped: hold less at once`,
   output: "the script wrote far too much and was stopped: write less to the console",
   cancelled: "the script was stopped, because its run was cancelled or the host is stopping",

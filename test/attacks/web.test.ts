@@ -81,10 +81,10 @@ test("an account's agents fetch bombs: memory stays within bounds, and another's
   await attacker.ask("POST", `/v1/instances/${instanceId}/secrets`, { key: "OPENAI_BASE_URL", value: model.url });
   const agents = await inLanes(4, 8, (at) => attacker.newAgent(instanceId, { ...AGENT, slug: `a${at}` }));
   const answers = await world.attack(() =>
-    inLanes(8, 16, (at) => attacker.ask("POST", `${agents[at % 8]}/messages`, { message: "Go" })),
+    inLanes(8, 8, (at) => attacker.ask("POST", `${agents[at]}/messages`, { message: "Go" })),
   );
-  expect(countsOf(answers.map(({ status }) => status))).toEqual({ 200: 16 });
-  expect(pages.asked.length).toBe(128);
+  expect(countsOf(answers.map(({ status }) => status))).toEqual({ 200: 8 });
+  expect(pages.asked.length).toBe(64);
   await world.expectUnharmed();
   await model.stop();
 });

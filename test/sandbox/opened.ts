@@ -1,18 +1,20 @@
 import { join, resolve } from "node:path";
 import type { Child, Outcome } from "../../src/sandbox/child.ts";
-import { startLocked } from "../../src/sandbox/probe.ts";
+import { startLocked, type Time } from "../../src/sandbox/probe.ts";
 import { createSandbox, type Sandbox, type SandboxOptions } from "../../src/sandbox/sandbox.ts";
 
 export const never = new AbortController().signal;
 
-/** A sandbox as the host has it, and every process that it starts. */
-export function openSandbox(options: Partial<SandboxOptions> = {}): Sandbox & { started: Child[] } {
+/** A sandbox as the host has it, or with less time for each script, and every process that it starts. */
+export function openSandbox({ time, ...options }: Partial<SandboxOptions> & { time?: Time } = {}): Sandbox & {
+  started: Child[];
+} {
   const started: Child[] = [];
   const sandbox = createSandbox({
     log: { warn() {} },
     accountOf: (instanceId) => instanceId,
     start(level) {
-      const child = startLocked(level);
+      const child = startLocked(level, null, undefined, time);
       started.push(child);
       return child;
     },

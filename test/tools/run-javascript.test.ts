@@ -132,7 +132,7 @@ test("it changes nothing, and its description says what a script may do", () => 
   expect(toolbox.find("run_javascript")).toMatchObject({
     changes: "nothing",
     untrustedOutput: false,
-    deadlineMs: 35_000,
+    deadlineMs: 85_000,
   });
   expect(toolbox.offerTo(null, 32_768)[0]).toMatchObject({
     description: expect.stringContaining("10 seconds and 128 MiB"),

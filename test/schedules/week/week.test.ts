@@ -147,14 +147,14 @@ test.each(WEEKS.flatMap((week) => Array.from({ length: SEEDS }, (_, seed) => [..
         counts.forward++;
         now = Math.min(end, now + (2 + random.below(23)) * STEP);
       } else now = Math.min(end, now + STEP);
-      const dies = chance >= 2 && chance < 6;
+      const dies = chance >= 2 && chance < 4;
       const turns = dies ? random.below(31) : null;
       looks.push({ at: now, isWhole: await host.decide({ at: now, turns }) });
       if (dies) {
         counts.kills++;
         await host.exited;
         note();
-        if (chance === 5) {
+        if (chance === 3) {
           counts.downtimes++;
           now = Math.min(end, now + (1 + random.below(8)) * HOUR);
         }
