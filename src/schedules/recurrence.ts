@@ -60,6 +60,9 @@ export function nextSlot(recurrence: Recurrence, afterMs: number): number | null
   return momentOf(timeZone, wall.getTime());
 }
 
+/** Clocks go back by half an hour to two hours. */
+const LONGEST_STEP_BACK_MS = 3 * 60 * 60_000;
+
 /** The last `limit` times from `fromMs` to `toMs`, both included, oldest first. */
 export function slotsBetween(recurrence: Recurrence, fromMs: number, toMs: number, limit: number): number[] {
   if (recurrence.cron === null) {
@@ -70,8 +73,14 @@ export function slotsBetween(recurrence: Recurrence, fromMs: number, toMs: numbe
       .reverse();
   }
   const { timeZone } = recurrence;
-  const until = new Date(wallTimeAt(timeZone, toMs) + 1);
-  const walls = parseCron(recurrence.cron)?.previousRuns(limit, until) ?? [];
+  const wallMs = wallTimeAt(timeZone, toMs);
+  // Where the clocks have just gone back, they have shown later times than they show now.
+  const latestMs = Math.max(wallMs, wallTimeAt(timeZone, toMs - LONGEST_STEP_BACK_MS) + LONGEST_STEP_BACK_MS);
+  const most = limit + Math.ceil((latestMs - wallMs) / 60_000);
+  const walls = parseCron(recurrence.cron)?.previousRuns(most, new Date(latestMs + 1)) ?? [];
   const slots = new Set(walls.map((wall) => momentOf(timeZone, wall.getTime())));
-  return [...slots].filter((slot) => slot >= fromMs && slot <= toMs).sort((one, other) => one - other);
+  return [...slots]
+    .filter((slot) => slot >= fromMs && slot <= toMs)
+    .sort((one, other) => one - other)
+    .slice(-limit);
 }

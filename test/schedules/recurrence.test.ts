@@ -124,3 +124,15 @@ test("the slots of a downtime are the last of them, oldest first", () => {
   ]);
   expect(slotsBetween(minutely, from, at("2027-03-28T00:00Z"), 100)).toHaveLength(100);
 });
+
+test.each([
+  ["40 1 * * *", "Australia/Lord_Howe", "2026-04-04T14:40Z", "2026-04-04T15:05Z"],
+  ["30 1 * * *", "America/New_York", "2026-11-01T05:30Z", "2026-11-01T06:10Z"],
+  ["30 1 * * *", "Antarctica/Troll", "2026-10-24T23:30Z", "2026-10-25T01:10Z"],
+])(
+  "a time just before the clocks of %s %s go back is not lost to who looks when they show less",
+  (pattern, zone, due, now) => {
+    expect(slotsBetween(cron(pattern, zone), at(due), at(now), 100).map(iso)).toEqual([due]);
+    expect(slotsBetween(cron("* * * * *", zone), at("2026-01-01T00:00Z"), at(now), 100)).toHaveLength(100);
+  },
+);
