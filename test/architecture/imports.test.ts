@@ -89,6 +89,8 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   ],
   viem: ["chain"],
   "@xenova/transformers": ["models"],
+  "@huggingface/tokenizers": ["models"],
+  "@huggingface/jinja": ["models"],
   "onnxruntime-node": ["models"],
   "onnxruntime-common": ["models"],
   nodemailer: ["mail"],

@@ -1,6 +1,8 @@
 import { expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
 import { createGuidance, wantsGuidance, withOtherMessage } from "../../src/models/local/guidance.ts";
 import type { Stepper } from "../../src/models/local/stepper.ts";
+import { chat, collect, never, openLocalEngine } from "./local-setting.ts";
 
 const [USUAL, FITTING, NOISE] = [0, 1, 2];
 
@@ -70,3 +72,25 @@ test("only questions in English are guided, by the same conversation with anothe
     { role: "user", content: "Hello." },
   ]);
 });
+
+test.skipIf(process.platform !== "linux")(
+  "an answer's second slot holds no memory once the answer has ended",
+  async () => {
+    const { engine, close } = openLocalEngine();
+    const system = "The ferry to the island leaves the harbour at seven in the morning. ".repeat(15);
+    const askFour = async (question: string) => {
+      for (const instanceId of ["inst_a", "inst_b", "inst_c", "inst_d"]) {
+        const request = chat(question, { instanceId, maxTokens: 16 });
+        const messages = [{ role: "system" as const, content: system }, ...request.messages.slice(1)];
+        await collect(engine.stream({ ...request, messages }, never));
+      }
+      const status = readFileSync(`/proc/${engine.stats().pid}/status`, "utf8");
+      return Number(/RssAnon:\s+(\d+)/.exec(status)?.[1]) / 1024;
+    };
+    const unguided = await askFour("Hello!");
+    const guided = await askFour("When should I get up to take it?");
+    await close();
+    // The rows of the four would take 40 MiB.
+    expect(guided - unguided).toBeLessThan(20);
+  },
+);

@@ -1,4 +1,7 @@
 import { afterEach, expect, test } from "bun:test";
+import { EMBED_MODEL } from "../../src/models/local/embedder.ts";
+import { locateModelFiles } from "../../src/models/local/files.ts";
+import { loadTransformers } from "../../src/models/local/transformers.ts";
 import type { LocalEngineOptions } from "../../src/models/local.ts";
 import { chat, collect, never, openLocalEngine } from "./local-setting.ts";
 
@@ -87,4 +90,19 @@ test("texts survive a crash of the embedding model's process, and answers do not
   expect(await vectors).toHaveLength(20);
   expect(engine.stats().embeddingPid).not.toBe(embeddingPid);
   expect(engine.stats().starts).toBe(0);
+});
+
+test("vectors are those of transformers.js, also of a text longer than the model reads", async () => {
+  const { AutoModel, AutoTokenizer, env, mean_pooling } = await loadTransformers();
+  env.localModelPath = `${(await locateModelFiles("/not-used-from-source")).modelsFolder}/`;
+  const tokenizer = await AutoTokenizer.from_pretrained(EMBED_MODEL);
+  const model = await AutoModel.from_pretrained(EMBED_MODEL, { dtype: "q8", device: "cpu" });
+  const engine = open();
+  for (const text of ["", "  Été 日本 🎉, it's 12.5 dollars!", PARAGRAPH, PARAGRAPH.repeat(4)]) {
+    const inputs = tokenizer(text, { truncation: true, max_length: 256 });
+    const { last_hidden_state: states } = await model(inputs);
+    const expected: number[] = mean_pooling(states, inputs.attention_mask).normalize().tolist()[0];
+    const [vector] = await engine.embed([text], never);
+    expect(vector?.reduce((sum, value, at) => sum + value * (expected[at] ?? 0), 0)).toBeCloseTo(1, 5);
+  }
 });

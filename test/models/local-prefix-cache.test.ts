@@ -13,7 +13,7 @@ function setting(slots = 3, budgetRows = 10_000) {
     slots,
     budgetRows,
     copyRows: (from, to, rows) => calls.push(`copy ${rows} rows from ${from} to ${to}`),
-    discard: (slot) => calls.push(`discard ${slot}`),
+    discard: (slot, kept) => calls.push(kept === 0 ? `discard ${slot}` : `keep ${kept} rows of ${slot}`),
   });
   /** Claims a slot like a generation does: runs the missing tokens, and releases it. */
   function answer(prompt: number[], rows = prompt.length, owner = ME) {
@@ -108,4 +108,14 @@ test("a slot that changes owners keeps nothing for its next owner", () => {
   answer(conversation(1));
   expect(answer(conversation(1), 200, "inst_other").cached).toBe(0);
   expect(answer(conversation(1)).cached).toBe(0);
+});
+
+test("a short conversation in a slot that had a long one gives the long one's memory back, and costs no other its rows", () => {
+  const { answer, calls } = setting(2, 1_000);
+  const short = answer(conversation(1));
+  const long = answer(tokens(700, 50_000), 700, "inst_other");
+  answer([...conversation(1), 7], 201);
+  expect(answer(tokens(100, 90_000), 120, "inst_third")).toEqual({ index: long.index, cached: 0 });
+  expect(calls).toEqual([`keep 120 rows of ${long.index}`]);
+  expect(answer([...conversation(1), 7, 8], 202)).toEqual({ index: short.index, cached: 201 });
 });

@@ -53,6 +53,16 @@ test("rows beyond the prefix that a slot was rewound to are not seen", async () 
   expect(Buffer.from(rewound.buffer).equals(Buffer.from(fresh.buffer))).toBe(true);
 });
 
+test("rows that are kept stay as they are when the others are discarded", async () => {
+  await run(0);
+  const expected = (await stepper.step(0, 140, [42])).slice();
+  await run(1);
+  await stepper.step(1, 160, other);
+  stepper.discard(1, 140);
+  const kept = await stepper.step(1, 140, [42]);
+  expect(Buffer.from(kept.slice().buffer).equals(Buffer.from(expected.buffer))).toBe(true);
+});
+
 test("a full context is refused", async () => {
   await expect(stepper.step(0, 2_040, tokens.slice(0, 9))).rejects.toThrow(RangeError);
 });

@@ -34,6 +34,8 @@ export interface ChatModelParts {
   send(message: ModelToHost): void;
   /** Writes an answer that is checked meanwhile; absent if the model's answers are not. */
   guarded?(options: GenerationOptions, messages: ChatMessage[]): Generation;
+  /** Told that an answer has ended, in whose slot. */
+  onReleased?(slot: Slot): void;
   /** Absent if the model calls no tools. */
   useTools?(use: ToolUse, claim: Claim, answer: () => Generation): Generation;
 }
@@ -58,7 +60,10 @@ export function createChatModel(parts: ChatModelParts): ChatModel {
       const claim: Claim = (prompt, answerTokens = 0) => {
         release();
         const slot = cache.claim(instanceId, prompt, prompt.length + answerTokens);
-        release = () => cache.release(slot);
+        release = () => {
+          cache.release(slot);
+          parts.onReleased?.(slot);
+        };
         send({ type: "started", id, promptTokens: prompt.length, cachedTokens: slot.tokens.length });
         return slot;
       };

@@ -11,6 +11,7 @@ import { nameTold } from "./introduction.ts";
 import { lengthWished } from "./length-wish.ts";
 import { continuationFor, openingsFor } from "./openings.ts";
 import type { Handle } from "./ort-api.ts";
+import type { Slot } from "./prefix-cache.ts";
 import type { ChatMessage, ModelToHost, ProcessSettings } from "./protocol.ts";
 import { PIECE_CHARACTERS } from "./reading.ts";
 import { SAMPLING } from "./sampling.ts";
@@ -43,12 +44,13 @@ export async function openEmbeddedChat(
   const findWanted = createFindWanted(embed);
   send({ type: "loaded", stepper: stepper.kind, ...(fellBackBecause === undefined ? {} : { fellBackBecause }) });
 
+  const otherSlotOf = (slot: Slot) => settings.slots + slot.index;
   const guideOf = ({ prompt, slot }: GenerationOptions, messages: ChatMessage[]): Guide =>
     createGuidance({
       stepper,
       slot,
       prompt,
-      otherSlot: settings.slots + slot.index,
+      otherSlot: otherSlotOf(slot),
       otherPrompt: () => tokenizer.layOut(withOtherMessage(messages), PIECE_CHARACTERS).flatMap(tokenizer.encode),
     });
 
@@ -87,6 +89,8 @@ export async function openEmbeddedChat(
     sampling: SAMPLING,
     send,
     guarded,
+    // Its rows are of use to no other answer.
+    onReleased: (slot) => stepper.discard(otherSlotOf(slot)),
     useTools: (use, claim, answer) => withTools(use, { findWanted, tokenizer, stepper, claim }, answer),
   });
 }

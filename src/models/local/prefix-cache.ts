@@ -10,7 +10,7 @@ export interface Slot {
   /** The tokens whose rows the slot holds; the owner of a busy slot appends as it runs them. */
   tokens: number[];
   busy: boolean;
-  /** Rows written since the slot's memory was last freed; they stay in memory when the slot is rewound. */
+  /** Rows that are in memory, since they were written: also when the slot was rewound. */
   touchedRows: number;
   /** Rows that the answer in progress may need; 0 when idle. */
   promisedRows: number;
@@ -28,7 +28,7 @@ export interface PrefixCacheOptions {
   /** Rows of all slots together that may stay in memory; idle slots are emptied beyond it. */
   budgetRows: number;
   copyRows(from: number, to: number, rows: number): void;
-  discard(slot: number): void;
+  discard(slot: number, kept: number): void;
 }
 
 /**
@@ -46,7 +46,7 @@ export function createPrefixCache(options: PrefixCacheOptions): PrefixCache {
     list.reduce<Slot | undefined>((a, b) => (a && a.usedAt <= b.usedAt ? a : b), undefined);
 
   function empty(slot: Slot): void {
-    options.discard(slot.index);
+    options.discard(slot.index, 0);
     slot.tokens = [];
     slot.touchedRows = 0;
     slot.usedAt = 0;
@@ -80,6 +80,10 @@ export function createPrefixCache(options: PrefixCacheOptions): PrefixCache {
       slot.busy = true;
       slot.usedAt = ++uses;
       slot.promisedRows = rows;
+      if (slot.touchedRows > rows) {
+        options.discard(slot.index, rows);
+        slot.touchedRows = rows;
+      }
       makeRoom(slot);
       return slot;
     },

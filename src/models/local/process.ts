@@ -13,9 +13,6 @@ import type { HostToModel, ModelToHost, ProcessSettings } from "./protocol.ts";
 /** Lower priority than the host, which answers requests while the model computes. Threads started later inherit it. */
 const NICE = 5;
 
-/** What a model was read from is garbage by then; the embedding model's file is read to its end after it has opened. */
-const SETTLED_MS = 1_000;
-
 /** Runs this process in the role `model-process`, until the host closes the channel. */
 export function runModelProcess(): Promise<never> {
   setPriority(NICE);
@@ -48,7 +45,7 @@ function createParts(settings: ProcessSettings): Parts {
   void files().catch(() => {}); // starts at once; a failure is reported to the requests that need the files
   const embed = once<Embed>(async () => {
     const opened = await openEmbedder(await files(), settings.threads);
-    setTimeout(() => Bun.gc(true), SETTLED_MS).unref();
+    Bun.gc(true); // frees what reading the tokenizer left behind
     return opened;
   });
   const { model } = settings;

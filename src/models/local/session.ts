@@ -1,5 +1,6 @@
 /** A model, opened by ONNX Runtime. */
 import { ptr } from "bun:ffi";
+import { releaseFreed } from "./memory.ts";
 import { cString, type Handle, type OrtApi, pointer } from "./ort-api.ts";
 
 const LOG_ERRORS = 3;
@@ -14,5 +15,7 @@ export function openSession({ c, check, make }: OrtApi, modelFile: string, threa
   check(c.setInterOpNumThreads(pointer(settings), 1));
   check(c.setGraphOptimizationLevel(pointer(settings), ALL_OPTIMISATIONS));
   const file = cString(modelFile);
-  return make((out) => c.createSession(pointer(env), ptr(file), pointer(settings), out));
+  const session = make((out) => c.createSession(pointer(env), ptr(file), pointer(settings), out));
+  releaseFreed(); // the weights as they were in the file: up to 30 MiB
+  return session;
 }

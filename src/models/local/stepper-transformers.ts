@@ -80,8 +80,8 @@ export async function openTransformersStepper(
     copyRows(from, to, rows) {
       caches[to] = cut(caches[from] ?? {}, rows);
     },
-    discard(slot) {
-      caches[slot] = {};
+    discard(slot, kept = 0) {
+      if (kept === 0) caches[slot] = {}; // its own rows are all that a cache has: each step cuts them anew
     },
   };
 }

@@ -60,8 +60,8 @@ export interface Stepper {
   step(slot: number, past: number, tokens: readonly number[]): Promise<Float32Array>;
   /** Copies the first `rows` rows of one slot over another's. */
   copyRows(from: number, to: number, rows: number): void;
-  /** Releases a slot's memory to the system; its rows are lost. */
-  discard(slot: number): void;
+  /** Releases the memory of a slot's rows to the system, but for the first `kept`, 0 by default. The others are lost. */
+  discard(slot: number, kept?: number): void;
 }
 
 /** A buffer for each cache tensor. Pages that were never written cost no memory, so slots only use what they fill. */

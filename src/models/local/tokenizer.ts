@@ -1,8 +1,12 @@
-/** Prompt in, tokens out; token in, bytes out. transformers.js does the tokenising and the chat template. */
+/**
+ * Prompt in, tokens out; token in, bytes out. The parts of transformers.js for tokenising and for chat templates do the
+ * work: the whole of it would be 15 MiB more in the process.
+ */
 import { join } from "node:path";
+import { Template } from "@huggingface/jinja";
+import { Tokenizer as Encoder } from "@huggingface/tokenizers";
 import { z } from "zod";
 import type { ChatMessage } from "./protocol.ts";
-import { loadTransformers } from "./transformers.ts";
 
 export interface Tokenizer {
   /**
@@ -20,13 +24,25 @@ export interface Tokenizer {
 }
 
 interface TokenizerFile {
-  model: { vocab: Record<string, number> | [piece: string, score: number][] };
+  model: {
+    vocab: Record<string, number> | [piece: string, score: number][];
+    /** Pairs; older files write each as one string, with a space in between. */
+    merges?: (string | string[])[];
+  };
   added_tokens: { id: number; content: string; special: boolean }[];
   decoder: unknown;
 }
 
+type ControlToken = string | { content: string } | null;
+
 interface TokenizerConfig {
-  eos_token?: string | { content: string };
+  bos_token?: ControlToken;
+  eos_token?: ControlToken;
+  unk_token?: ControlToken;
+  sep_token?: ControlToken;
+  pad_token?: ControlToken;
+  cls_token?: ControlToken;
+  mask_token?: ControlToken;
   chat_template?: string | { name: string; template: string }[];
 }
 
@@ -40,13 +56,11 @@ const PLAIN_TEMPLATE =
 
 /** Opens the tokenizer of a model's folder. Throws if it is of a kind whose tokens cannot be shown one by one. */
 export async function openTokenizer(folder: string): Promise<Tokenizer> {
-  const { PreTrainedTokenizer } = await loadTransformers();
   const read = (name: string) => Bun.file(join(folder, name));
   const file: TokenizerFile = await read("tokenizer.json").json();
   const config: TokenizerConfig = await read("tokenizer_config.json").json();
-  const template = read("chat_template.jinja");
-  if (await template.exists()) config.chat_template = await template.text();
-  config.chat_template ??= PLAIN_TEMPLATE;
+  const ownTemplate = read("chat_template.jinja");
+  if (await ownTemplate.exists()) config.chat_template = await ownTemplate.text();
 
   const added = new Map(file.added_tokens.map(({ content, id }) => [content, id]));
   const longestFirst = [...added.keys()].sort((one, other) => other.length - one.length);
@@ -59,18 +73,21 @@ export async function openTokenizer(folder: string): Promise<Tokenizer> {
 
   // This one knows no control words: text from a user can never become one, so a message cannot forge another speaker's
   // turn.
-  const tokenizer = new PreTrainedTokenizer({ ...file, added_tokens: [] }, config);
+  const encoder = openEncoder({ ...file, added_tokens: [] }, config);
+  const template = templateOf(config);
+  const named = controlTokensOf(config);
 
   const guarded = (text: string) =>
     text.replaceAll(GUARD, "").replace(new RegExp(controlWords, "g"), (word) => word[0] + GUARD + word.slice(1));
 
   function render(messages: ChatMessage[]): string {
-    const text = tokenizer.apply_chat_template(
-      messages.map(({ role, content }) => ({ role, content: guarded(content) })),
-      { add_generation_prompt: true, tokenize: false },
-    );
-    if (typeof text !== "string") throw new Error("the chat template did not return a text");
-    return text;
+    return template.render({
+      messages: messages.map(({ role, content }) => ({ role, content: guarded(content) })),
+      add_generation_prompt: true,
+      tools: null,
+      documents: null,
+      ...named,
+    });
   }
   const form = formOf(render);
 
@@ -85,17 +102,47 @@ export async function openTokenizer(folder: string): Promise<Tokenizer> {
     encode(piece) {
       const token = added.get(piece);
       if (token !== undefined) return [token];
-      return tokenizer.encode(piece.replaceAll(GUARD, ""), { add_special_tokens: false });
+      return encoder.encode(piece.replaceAll(GUARD, ""), { add_special_tokens: false }).ids;
     },
   };
 }
+
+/** Takes the merges out of `file`: the encoder makes a table of them and keeps the list, which would be 10 MiB. */
+function openEncoder(file: TokenizerFile, config: TokenizerConfig): Encoder {
+  const { model } = file;
+  if (model.merges === undefined) return new Encoder(file, config);
+  const merges = model.merges.map((pair) => (typeof pair === "string" ? pair.split(" ", 2) : pair));
+  model.merges = merges;
+  const encoder = new Encoder(file, config);
+  merges.length = 0;
+  return encoder;
+}
+
+function templateOf({ chat_template }: TokenizerConfig): Template {
+  const template = chat_template ?? PLAIN_TEMPLATE;
+  const text = typeof template === "string" ? template : template.find(({ name }) => name === "default")?.template;
+  if (text === undefined) throw new Error("it has several chat templates, and none of them is the default");
+  return new Template(text);
+}
+
+const textOf = (token: ControlToken | undefined): string | undefined =>
+  typeof token === "string" ? token : token?.content;
+
+/** Those that a template may name, such as `bos_token`. */
+const controlTokensOf = (config: TokenizerConfig): Record<string, string> =>
+  Object.fromEntries(
+    (["bos", "eos", "unk", "sep", "pad", "cls", "mask"] as const).flatMap((kind) => {
+      const text = textOf(config[`${kind}_token`]);
+      return text ? [[`${kind}_token`, text]] : [];
+    }),
+  );
 
 const Ends = z.object({ eos_token_id: z.union([z.int(), z.array(z.int())]) });
 
 /** As the tokenizer says it, and the other files of the model, which may name several. */
 async function endsOf(folder: string, { eos_token }: TokenizerConfig, added: Map<string, number>) {
   const ends = new Set<number>();
-  const own = added.get(typeof eos_token === "object" ? eos_token.content : (eos_token ?? ""));
+  const own = added.get(textOf(eos_token) ?? "");
   if (own !== undefined) ends.add(own);
   for (const name of ["generation_config.json", "config.json"]) {
     const file = Bun.file(join(folder, name));
