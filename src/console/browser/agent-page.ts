@@ -21,7 +21,8 @@ export interface AgentPage {
 
 /** `imported` is called when another agent was added. */
 export function createAgentPage(facts: Facts, imported: () => Promise<void>): AgentPage {
-  const [showSkills, showTools, showSchedules] = [openSkills(), openTools(), openSchedules()];
+  const [showSkills, showTools] = [openSkills(), openTools()];
+  let schedules: Promise<ReturnType<typeof openSchedules>> | undefined;
   let toolsOf = async (): Promise<void> => {};
   const showMcpServers = openMcpServers(() => toolsOf());
   const [showMemory, showCopies] = [openMemory(), openCopies(imported)];
@@ -47,7 +48,8 @@ export function createAgentPage(facts: Facts, imported: () => Promise<void>): Ag
       case "memory":
         return showMemory(ids);
       case "schedules":
-        return showSchedules(instanceId, agent);
+        schedules ??= import("./due-times.ts").then(openSchedules);
+        return (await schedules)(instanceId, agent);
       case "copy":
         return showCopies(instanceId, agent);
     }
