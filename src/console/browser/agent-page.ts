@@ -63,7 +63,7 @@ export function createAgentPage(facts: Facts, imported: () => Promise<void>): Ag
       read.clear();
       const path = [instance.instanceId, agent.agentId];
       part("agent-title", HTMLElement).replaceChildren(nameOf(agent.displayName));
-      part("to-conversation", HTMLAnchorElement).href = hashOf(...path);
+      part("to-conversation", HTMLAnchorElement).href = hashOf(...path, choice.conversationId);
       for (const name of AGENT_PARTS) linkTo(name).href = hashOf(...path, name);
       for (const id of ["tools-of", "context-of", "memory-of"]) part(id, HTMLElement).textContent = agent.displayName;
     },
