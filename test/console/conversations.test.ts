@@ -56,7 +56,11 @@ browserTest("a new conversation gets its first words as its name, and its addres
       await page.getByRole("button", { name: "New conversation" }).click();
       await named(page, "Untitled conversation").waitFor();
       await page.locator("#chat-ideas").waitFor();
-      expect(await page.locator("#chat-input").evaluate((box) => box === document.activeElement)).toBe(true);
+      await page.waitForFunction(() => document.activeElement?.id === "chat-input");
+      // As long as nothing is said in it, it is the new one.
+      await page.getByRole("button", { name: "New conversation" }).click();
+      await page.waitForFunction(() => document.activeElement?.id === "chat-input");
+      expect((await listed()).length).toBe(2);
       await page.keyboard.type(
         "Where <b>shall</b> we   walk on Sunday, if the weather is fine, and what do we take along?",
       );

@@ -99,6 +99,8 @@ export function openConversations(write: (hash: string) => void): Conversations 
     void attempt(begin, async () => {
       if (!chosen?.agent) return;
       const ids = idsOf(chosen);
+      // One in which nothing was said yet is as good as another.
+      if (shown?.messageCount === 0) return part("chat-input", HTMLTextAreaElement).focus();
       write(hashIn(ids, await roost.post(LIST, { path: ids, body: {} })));
     });
   });
@@ -117,8 +119,9 @@ export function openConversations(write: (hash: string) => void): Conversations 
       name.replaceChildren(nameOf(titleOf(found)));
     },
     async said(choice, text) {
-      if (choice !== chosen || shown === null || shown.isDefault || shown.title !== null) return;
-      if (shown.origin.type !== "user") return;
+      if (choice !== chosen || shown === null) return;
+      shown = { ...shown, messageCount: shown.messageCount + 1 };
+      if (shown.isDefault || shown.title !== null || shown.origin.type !== "user") return;
       const path = { ...idsOf(choice), conversationId: shown.conversationId };
       const named = await roost.patch(ONE, { path, body: { title: firstWords(text) } });
       if (choice !== chosen) return;
