@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 
 /** A file of the console, in each encoding that browsers accept, as base64. */
@@ -16,20 +16,23 @@ export interface ConsoleFile {
 const BROWSER = join(import.meta.dir, "browser");
 
 /**
- * The console's page, script, style sheet and icon: bundled, minified and compressed. Done once, when the binary is
- * built; from source, at the first request.
+ * The console's page, scripts, style sheet and icon: bundled, minified and compressed. Done once, when the binary is
+ * built; from source, at the first request. The page loads the first script, and that the others when they are needed.
  */
 export async function bundleConsole(): Promise<ConsoleFile[]> {
-  const [script, style] = await Promise.all([bundle("page.ts"), bundle("style.css")]);
+  const [scripts, styles] = await Promise.all([bundle("page.ts"), bundle("style.css")]);
   const files = [
-    fileOf(nameFor("page", "js", script), "text/javascript", script),
-    fileOf(nameFor("style", "css", style), "text/css", style),
+    ...scripts.map(([path, text]) => fileOf(path, "text/javascript", text)),
+    ...styles.map(([path, text]) => fileOf(path, "text/css", text)),
   ];
-  const page = await readPage();
-  const html = ["./page.ts", "./style.css"].reduce((text, name, at) => {
-    if (!text.includes(`"${name}"`)) throw new Error(`index.html does not include ${name}`);
-    return text.replace(`"${name}"`, `"${files[at]?.path}"`);
-  }, page);
+  const entries = { "./page.ts": scripts, "./style.css": styles };
+  const html = Object.entries(entries).reduce(
+    (text, [name, [entry]]) => {
+      if (!text.includes(`"${name}"`)) throw new Error(`index.html does not include ${name}`);
+      return text.replace(`"${name}"`, `"${entry?.[0]}"`);
+    },
+    await readPage(),
+  );
   const icon = await Bun.file(join(BROWSER, "favicon.svg")).text();
   return [
     fileOf("/", "text/html", html.replaceAll(/\n\s+/g, "\n")),
@@ -46,17 +49,24 @@ async function readPage(): Promise<string> {
   return includes.reduce((text, [mark], at) => text.replace(mark, () => views[at] ?? ""), page);
 }
 
-async function bundle(entry: string): Promise<string> {
-  const { outputs } = await Bun.build({ entrypoints: [join(BROWSER, entry)], target: "browser", minify: true });
-  const [output] = outputs;
-  if (!output || outputs.length > 1) throw new Error(`${entry} made ${outputs.length} files`);
-  return output.text();
+/** What the entry makes, by the paths that it has in the console; the entry itself first. */
+async function bundle(entry: string): Promise<[path: string, text: string][]> {
+  const { outputs } = await Bun.build({
+    entrypoints: [join(BROWSER, entry)],
+    target: "browser",
+    minify: true,
+    splitting: true,
+    naming: { entry: "[name]-[hash].[ext]", chunk: "[name]-[hash].[ext]" },
+  });
+  const ordered = outputs.toSorted((one, other) => Number(other.kind !== "chunk") - Number(one.kind !== "chunk"));
+  return Promise.all(
+    ordered.map(
+      async (output): Promise<[string, string]> => [`/console/${basename(output.path)}`, await output.text()],
+    ),
+  );
 }
 
 const hashOf = (text: string): string => Bun.hash(text).toString(36);
-
-const nameFor = (name: string, extension: string, text: string): string =>
-  `/console/${name}-${hashOf(text)}.${extension}`;
 
 function fileOf(path: string, type: string, text: string): ConsoleFile {
   const bytes = Buffer.from(text);

@@ -70,6 +70,7 @@ browserTest(
           await page.keyboard.press("Enter");
         };
         await press("#to-agent");
+        await press("#agent-parts [data-part=skills]");
         await page.getByText("There are none yet.").waitFor();
         await press("#catalog > summary");
         await inCatalog(page, "calculator").waitFor();

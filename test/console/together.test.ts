@@ -56,8 +56,9 @@ browserTest(
       resolve();
       await page.locator(".turn.agent .said", { hasText: "Friday." }).waitFor();
       // Nothing of it is in Bob's own conversation with the person.
-      await page.locator("#conversation-name a").click();
-      await page.locator("#conversation-name").waitFor({ state: "hidden" });
+      await page.locator("#conversations > summary").click();
+      await page.locator("#conversations").getByRole("link", { name: "Default conversation" }).click();
+      await page.locator("#conversation-name", { hasText: "Default conversation" }).waitFor();
       expect(await page.locator("#chat-log .exchange").count()).toBe(0);
       await page.locator("#instance-list").getByText("Ada").click();
       await page.locator(".turn.agent .said", { hasText: "On Friday, says Bob." }).waitFor();

@@ -1,6 +1,7 @@
 import { showContext } from "./context.ts";
 import { openCopies } from "./copies.ts";
 import { nameOf, part, reportErrors } from "./dom.ts";
+import { openFiles } from "./files.ts";
 import { hashOf } from "./hash.ts";
 import type { Choice } from "./instances.ts";
 import { openMcpServers } from "./mcp-servers.ts";
@@ -21,7 +22,8 @@ export interface AgentPage {
 
 /** `imported` is called when another agent was added. */
 export function createAgentPage(facts: Facts, imported: () => Promise<void>): AgentPage {
-  const [showSkills, showTools, showSchedules] = [openSkills(), openTools(), openSchedules()];
+  const [showFiles, showSkills, showTools] = [openFiles(), openSkills(), openTools()];
+  let schedules: Promise<ReturnType<typeof openSchedules>> | undefined;
   let toolsOf = async (): Promise<void> => {};
   const showMcpServers = openMcpServers(() => toolsOf());
   const [showMemory, showCopies] = [openMemory(), openCopies(imported)];
@@ -35,6 +37,8 @@ export function createAgentPage(facts: Facts, imported: () => Promise<void>): Ag
     const ids = { instanceId, agentId: agent.agentId };
     const isStillWanted = () => choice === opened;
     switch (wanted) {
+      case "files":
+        return showFiles(ids, isStillWanted);
       case "skills":
         part("skills-of", HTMLElement).textContent = instance.name;
         return showSkills(instance);
@@ -47,7 +51,8 @@ export function createAgentPage(facts: Facts, imported: () => Promise<void>): Ag
       case "memory":
         return showMemory(ids);
       case "schedules":
-        return showSchedules(instanceId, agent);
+        schedules ??= import("./due-times.ts").then(openSchedules);
+        return (await schedules)(instanceId, agent);
       case "copy":
         return showCopies(instanceId, agent);
     }
@@ -61,9 +66,10 @@ export function createAgentPage(facts: Facts, imported: () => Promise<void>): Ag
       read.clear();
       const path = [instance.instanceId, agent.agentId];
       part("agent-title", HTMLElement).replaceChildren(nameOf(agent.displayName));
-      part("to-conversation", HTMLAnchorElement).href = hashOf(...path);
+      part("to-conversation", HTMLAnchorElement).href = hashOf(...path, choice.conversationId);
       for (const name of AGENT_PARTS) linkTo(name).href = hashOf(...path, name);
-      for (const id of ["tools-of", "context-of", "memory-of"]) part(id, HTMLElement).textContent = agent.displayName;
+      for (const id of ["files-of", "tools-of", "context-of", "memory-of"])
+        part(id, HTMLElement).textContent = agent.displayName;
     },
     async show(wanted) {
       for (const name of AGENT_PARTS) {
@@ -79,7 +85,8 @@ export function createAgentPage(facts: Facts, imported: () => Promise<void>): Ag
       const isStillOpen = () => choice === opened;
       const reading = async () => {
         await load(wanted, choice);
-        if (isStillOpen()) read.add(wanted);
+        // Its agent may change its files while it works.
+        if (isStillOpen() && wanted !== "files") read.add(wanted);
       };
       await reportErrors(part(wanted, HTMLElement), reading, isStillOpen);
     },

@@ -1,11 +1,12 @@
 import { roost } from "./api.ts";
-import { alertFor, attempt, confirmPress, make, nameOf, part, reportErrors, showError } from "./dom.ts";
+import { openConversations } from "./conversations.ts";
+import { alertFor, attempt, confirmPress, make, part, reportErrors, showError } from "./dom.ts";
 import { hashOf } from "./hash.ts";
 import { type Choice, costOf, stateOf } from "./instances.ts";
 import { isAtEnd, toEnd } from "./log-end.ts";
 import { describeAnswers, type Facts, hasTools } from "./model.ts";
 import { exact, isLess } from "./money.ts";
-import { type Account, AGENT, type Agent, INSTANCE, type Instance } from "./records.ts";
+import { type Account, AGENT, INSTANCE, type Instance } from "./records.ts";
 import { openTalk, type Talk } from "./talk.ts";
 import { AGENT_PARTS } from "./views.ts";
 
@@ -27,8 +28,8 @@ const power = part("instance-power", HTMLButtonElement);
 export interface ChatParts extends Facts {
   /** Called with an instance as an operation has just returned it. */
   instanceChanged(instance: Instance): void;
-  /** Called when an agent was created, to show it. */
-  made(instance: Instance, agent: Agent): void;
+  /** Shows the conversation at this fragment of the URL, ready to write in. */
+  write(hash: string): void;
   /** Called when something was spent. */
   spent(): void;
 }
@@ -44,7 +45,8 @@ export interface Chat {
 
 /** The conversation with one agent of one instance. */
 export function createChat(parts: ChatParts): Chat {
-  const { charges, billing, instanceChanged, made, spent } = parts;
+  const { charges, billing, instanceChanged, write, spent } = parts;
+  const conversations = openConversations(write);
   let choice: Choice | null = null;
   let talk: Talk | undefined;
   /** Unsent text, by agent and conversation. */
@@ -96,15 +98,17 @@ export function createChat(parts: ChatParts): Chat {
     cancel.hidden = true;
     part("to-agent", HTMLAnchorElement).href = hashOf(next.instance.instanceId, agent.agentId, AGENT_PARTS[0]);
     let isLoaded = false;
+    const isShown = () => next === choice;
     talk = openTalk({
       agent: { instanceId: next.instance.instanceId, agentId: agent.agentId },
       conversationId: next.conversationId,
       log,
       hasTools: hasTools(parts, agent),
       busy: (is) => {
-        cancel.hidden = !is;
+        if (isShown()) cancel.hidden = !is;
       },
       settled() {
+        if (!isShown()) return;
         showWhatThereIs();
         // Loading a conversation has cost nothing.
         if (isLoaded) spent();
@@ -113,12 +117,36 @@ export function createChat(parts: ChatParts): Chat {
       hasEarlier: (has) => {
         earlier.hidden = !has;
       },
+      again: say,
       failed(error) {
         const alert = alertFor(form);
-        if (alert) showError(alert, error);
+        if (alert && isShown()) showError(alert, error);
       },
     });
-    await Promise.all([talk.loaded, nameConversation(next, () => choice === next)]);
+    await Promise.all([talk.loaded, conversations.open(next)]);
+  }
+
+  /** Sends this, and says if it cannot be: then it is to be found in the box. */
+  function say(text: string): void {
+    const [to, asked] = [talk, choice];
+    if (!to || !asked) return;
+    input.focus();
+    ideas.hidden = true;
+    const isShown = () => asked === choice;
+    const send = async () => {
+      try {
+        await to.send(text);
+        if (isShown()) clear.hidden = false;
+      } catch (error) {
+        if (!isShown()) drafts.set(draftOf(asked), text);
+        else if (input.value === "") input.value = text;
+        showWhatThereIs();
+        throw error;
+      }
+      // Without a title it can still be found by its time.
+      await conversations.said(asked, text).catch(() => undefined);
+    };
+    void reportErrors(form, send);
   }
 
   keepAtEnd();
@@ -127,7 +155,7 @@ export function createChat(parts: ChatParts): Chat {
       const instance = choice?.instance ?? (await roost.post("/v1/instances", { body: { name: "My first instance" } }));
       const { instanceId } = instance;
       const agent = await roost.post(`${INSTANCE}/agents`, { path: { instanceId }, body: { name: "Ada" } });
-      made(instance, agent);
+      write(hashOf(instanceId, agent.agentId));
       spent();
     });
   });
@@ -145,22 +173,9 @@ export function createChat(parts: ChatParts): Chat {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const text = input.value.trim();
-    const [to, asked] = [talk, choice];
-    if (text === "" || !to || !asked) return;
+    if (text === "" || !talk) return;
     input.value = "";
-    input.focus();
-    ideas.hidden = true;
-    void reportErrors(form, async () => {
-      try {
-        await to.send(text);
-        clear.hidden = false;
-      } catch (error) {
-        if (asked !== choice) drafts.set(draftOf(asked), text);
-        else if (input.value === "") input.value = text;
-        showWhatThereIs();
-        throw error;
-      }
-    });
+    say(text);
   });
   cancel.addEventListener("click", () => void attempt(cancel, async () => talk?.cancel()));
   earlier.addEventListener("click", () => void attempt(earlier, async () => talk?.loadEarlier()));
@@ -210,25 +225,6 @@ export function createChat(parts: ChatParts): Chat {
 }
 
 const draftOf = ({ agent, conversationId }: Choice) => `${agent?.agentId} ${conversationId}`;
-
-/** Shows which conversation it is, with a link to the default one, unless it is that. */
-async function nameConversation(
-  { instance, agent, conversationId }: Choice,
-  isStillWanted: () => boolean,
-): Promise<void> {
-  const place = part("conversation-name", HTMLElement);
-  place.hidden = true;
-  if (agent === null || conversationId === null) return;
-  const { instanceId } = instance;
-  const { agentId } = agent;
-  const path = { instanceId, agentId, conversationId };
-  const { title, isDefault } = await roost.get(`${AGENT}/conversations/{conversationId}`, { path });
-  if (!isStillWanted() || isDefault) return;
-  const back = make("a", "", "default conversation");
-  back.href = hashOf(instanceId, agentId);
-  place.replaceChildren(nameOf(title ?? "Untitled conversation"), " · ", back);
-  place.hidden = false;
-}
 
 /** Keeps the log scrolled to its end, if it was there, when it or the window changes its height. */
 function keepAtEnd(): void {

@@ -21,20 +21,27 @@ export interface Exchange {
   finish(message: Pick<Message, "message" | "finishReason" | "origin">): void;
   /** Shows under the answer why it is incomplete. */
   explain(why: string): void;
+  /** Shows why there is no answer, or no whole one, and offers to send a person's message again. */
+  fail(why: string): void;
 }
 
 const NOTES: Record<string, string> = {
   cancelled: "cancelled",
   length: "cut off at the length limit",
-  error: "interrupted by an error",
 };
+
+const INTERRUPTED = "interrupted by an error";
 
 /** Who has caused what stands there, if it was not said to or by a person. */
 const CAUSES: Record<string, string> = { schedule: "on a schedule", heartbeat: "at a heartbeat" };
 const causeOf = (origin: Message["origin"] | undefined): string => CAUSES[origin?.type ?? ""] ?? "";
 
-/** What changes it later, by itself, is passed to `change`. */
-export function makeExchange(instanceId: string, change: (grow: () => void) => void): Exchange {
+/** What changes it later, by itself, is passed to `change`; `again` sends a message whose run has failed once more. */
+export function makeExchange(
+  instanceId: string,
+  change: (grow: () => void) => void,
+  again: (text: string) => void,
+): Exchange {
   const said = makeRichText(change);
   const note = make("small", "soft");
   const steps = makeSteps(instanceId);
@@ -42,6 +49,8 @@ export function makeExchange(instanceId: string, change: (grow: () => void) => v
   const answer = make("div", "turn agent", cause, steps.element, said.element, note);
   const element = make("div", "exchange", answer);
   const asked = new Map<string, Asked>();
+  /** What a person has written. */
+  let question: string | null = null;
   const thinking = (is: boolean) => answer.classList.toggle("thinking", is);
   const explain = (why: string) => {
     thinking(false);
@@ -50,6 +59,17 @@ export function makeExchange(instanceId: string, change: (grow: () => void) => v
     for (const one of asked.values()) one.decided({ status: "cancelled", decidedBy: null, answers: null });
     asked.clear();
   };
+  function fail(why: string): void {
+    explain(why);
+    const button = make("button", "quiet small", "Try again");
+    button.type = "button";
+    button.addEventListener("click", () => {
+      button.remove();
+      if (question !== null) again(question);
+    });
+    note.append(" ", button);
+    button.hidden = question === null;
+  }
   function showAsked(approval: Approval): void {
     const shown = showApproval(approval, () => {
       // What is open stands at the end, and what was decided above the answer.
@@ -65,6 +85,8 @@ export function makeExchange(instanceId: string, change: (grow: () => void) => v
   return {
     element,
     ask({ message, origin, sender }) {
+      if (!origin) question = message;
+      note.querySelector("button")?.toggleAttribute("hidden", question === null);
       const turn = make("div", "turn user", make("small", "soft cause", causeOf(origin)), make("p", "said", message));
       if (origin?.type === "agent" && sender) {
         turn.prepend(make("small", "soft", "From the agent ", nameOf(sender.name)));
@@ -118,7 +140,7 @@ export function makeExchange(instanceId: string, change: (grow: () => void) => v
           this.finish(event.message);
           break;
         case "run.failed":
-          explain(event.error.message);
+          fail(event.error.message);
           break;
         case "run.cancelled":
           explain("cancelled");
@@ -128,8 +150,10 @@ export function makeExchange(instanceId: string, change: (grow: () => void) => v
     finish({ message, finishReason, origin }) {
       cause.textContent = causeOf(origin);
       said.set(message);
-      explain(NOTES[finishReason ?? ""] ?? "");
+      if (finishReason === "error") fail(INTERRUPTED);
+      else explain(NOTES[finishReason ?? ""] ?? "");
     },
     explain,
+    fail,
   };
 }

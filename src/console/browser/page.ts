@@ -70,8 +70,8 @@ async function showPages(account: Account): Promise<void> {
   const chat = createChat({
     ...facts,
     instanceChanged: (instance) => instances.show(instance),
-    made({ instanceId }, { agentId }) {
-      location.hash = hashOf(instanceId, agentId);
+    write(hash) {
+      location.hash = hash;
       focusWhenOpen = true;
     },
     spent: () => void readBalance().catch(() => undefined),

@@ -1,6 +1,5 @@
-import { isTimeZone } from "../../lib/wall-time.ts";
-import { nextSlot, parseCron, type Recurrence } from "../../schedules/recurrence.ts";
 import { attempt, make, part } from "./dom.ts";
+import type { DueTimes } from "./due-times.ts";
 import type { Schedule } from "./records.ts";
 import { ownZone, simpleCron, whenIn } from "./times.ts";
 
@@ -30,6 +29,7 @@ const field = (name: string) => part(`schedule-${name}`, HTMLInputElement);
 
 /** The form to plan something, or to change it; `save` is given what is edited, or null for something new. */
 export function armScheduleForm(
+  { isPattern, isTimeZone, nextTimes }: DueTimes,
   save: (wishes: ScheduleWishes, edited: Schedule | null) => Promise<void>,
 ): ScheduleForm {
   const form = part("schedule-form", HTMLFormElement);
@@ -67,16 +67,14 @@ export function armScheduleForm(
   /** Says what is wrong, where it stands. */
   function check({ cron: pattern, everySeconds, timeZone }: ScheduleWishes): boolean {
     zone.setCustomValidity(isTimeZone(timeZone) ? "" : "Expected a name such as Europe/Berlin or UTC.");
-    const isPattern = pattern === null || parseCron(pattern) !== null;
+    const isDue = pattern === null || isPattern(pattern);
     const at = repeat.value === "cron" ? cron : time;
     for (const input of [cron, time]) input.setCustomValidity("");
-    at.setCustomValidity(
-      isPattern ? "" : "Expected a time, or five fields that are due some day, such as 0 8 * * 1-5.",
-    );
+    at.setCustomValidity(isDue ? "" : "Expected a time, or five fields that are due some day, such as 0 8 * * 1-5.");
     const isNumber = everySeconds === null || !Number.isNaN(everySeconds);
     minutes.setCustomValidity(isNumber ? "" : "Expected a number of minutes, such as 60.");
     to.setCustomValidity(isHalf() ? "Expected both, from and to, or neither." : "");
-    return !isHalf() && isPattern && isTimeZone(timeZone) && (everySeconds === null || everySeconds >= 60);
+    return !isHalf() && isDue && isTimeZone(timeZone) && (everySeconds === null || everySeconds >= 60);
   }
 
   function show(): void {
@@ -86,7 +84,7 @@ export function armScheduleForm(
     // What is not shown is not checked either.
     minutes.disabled = repeat.value !== "interval";
     const wanted = wishes();
-    const times = check(wanted) ? nextTimes(wanted) : [];
+    const times = check(wanted) ? nextTimes(wanted, PREVIEWED) : [];
     preview.replaceChildren(...times.map((at) => make("li", "", whenIn(wanted.timeZone, at))));
     if (times.length === 0) preview.append(make("li", "soft", "None: something above is not right yet."));
   }
@@ -143,15 +141,4 @@ export function armScheduleForm(
       field("name").focus();
     },
   };
-}
-
-function nextTimes({ cron, everySeconds, timeZone }: ScheduleWishes): number[] {
-  const now = Date.now();
-  const recurrence: Recurrence =
-    cron === null ? { cron, everySeconds: everySeconds ?? 60, anchor: now } : { cron, everySeconds: null, timeZone };
-  const times: number[] = [];
-  for (let at = nextSlot(recurrence, now); at !== null && times.length < PREVIEWED; at = nextSlot(recurrence, at)) {
-    times.push(at);
-  }
-  return times;
 }

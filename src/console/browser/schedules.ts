@@ -1,6 +1,7 @@
 import { everyInWords } from "../../lib/every-in-words.ts";
 import { roost } from "./api.ts";
 import { attempt, confirmPress, make, makeButton, nameOf, part, reportErrors } from "./dom.ts";
+import type { DueTimes } from "./due-times.ts";
 import { AGENT, type Agent, type Schedule, type Slot } from "./records.ts";
 import { armScheduleForm } from "./schedule-form.ts";
 import { cronInWords, ownZone, whenIn } from "./times.ts";
@@ -17,10 +18,10 @@ const SCHEDULE = `${SCHEDULES}/{scheduleId}` as const;
 const STRIP = 40;
 
 /** What an agent does at certain times. Returns a function that shows it. */
-export function openSchedules(): (instanceId: string, agent: Agent) => Promise<void> {
+export function openSchedules(dueTimes: DueTimes): (instanceId: string, agent: Agent) => Promise<void> {
   let path = { instanceId: "", agentId: "" };
   let heartbeat: Agent["heartbeat"] = null;
-  const form = armScheduleForm(async (settings, edited) => {
+  const form = armScheduleForm(dueTimes, async (settings, edited) => {
     const of = path;
     // The news of before may read the same.
     told.textContent = "";

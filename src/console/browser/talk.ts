@@ -30,6 +30,8 @@ export interface TalkParts {
   /** Called when a run has ended, and when the conversation is loaded. */
   settled(): void;
   hasEarlier(has: boolean): void;
+  /** Called with a message whose run has failed, to send it again. */
+  again(text: string): void;
   failed(error: unknown): void;
 }
 
@@ -46,7 +48,7 @@ const PATH = `${AGENT}/messages` as const;
 
 /** Loads the conversation and follows its runs one after the other, in the order in which they are answered. */
 export function openTalk(parts: TalkParts): Talk {
-  const { agent, log, hasTools, busy, settled, hasEarlier, failed } = parts;
+  const { agent, log, hasTools, busy, settled, hasEarlier, again, failed } = parts;
   const conversationId = parts.conversationId ?? undefined;
   const closing = new AbortController();
   const exchanges = new Map<string, Exchange>();
@@ -84,7 +86,7 @@ export function openTalk(parts: TalkParts): Talk {
     for (const message of page) {
       let exchange = exchanges.get(message.runId);
       if (!exchange) {
-        exchange = makeExchange(agent.instanceId, keepAtEnd);
+        exchange = makeExchange(agent.instanceId, keepAtEnd, again);
         exchanges.set(message.runId, exchange);
         fresh.push(exchange.element);
       }
@@ -156,8 +158,11 @@ export function openTalk(parts: TalkParts): Talk {
       if (!exchange || closing.signal.aborted) return;
       if (UNFINISHED.has(run.status)) found.unshift({ runId, exchange });
       else {
-        exchange.explain(run.error?.message ?? run.status);
-        if (run.status !== "cancelled") break;
+        if (run.status !== "cancelled") {
+          exchange.fail(run.error?.message ?? run.status);
+          break;
+        }
+        exchange.explain(run.status);
       }
     }
     found.forEach(enqueue);
@@ -195,11 +200,14 @@ export function openTalk(parts: TalkParts): Talk {
       // A load in progress might already include this message, so wait for it.
       unsent++;
       await loading.catch(() => undefined);
-      const exchange = makeExchange(agent.instanceId, keepAtEnd);
+      const exchange = makeExchange(agent.instanceId, keepAtEnd, again);
       exchange.ask({ message: text });
       exchange.begin();
-      log.append(exchange.element);
-      toEnd(log);
+      // Who went to another conversation meanwhile reads it there, once it is sent.
+      if (!closing.signal.aborted) {
+        log.append(exchange.element);
+        toEnd(log);
+      }
       const sent = sending.then(() => sendMessage(text));
       sending = sent.catch(() => undefined);
       try {

@@ -1,0 +1,154 @@
+import type { AgentIds } from "../../../clients/typescript/src/index.ts";
+import { type Records, roost } from "./api.ts";
+import { ago, attempt, make, part } from "./dom.ts";
+import { type Draft, makeFileEditor } from "./file-editor.ts";
+import { writeFile } from "./file-text.ts";
+import { AGENT } from "./records.ts";
+import { ToldError } from "./told-error.ts";
+
+type File = Records["File"];
+
+const PAGE = 100;
+const SOUL = "SOUL.md";
+/** What the files of a new agent are for (docs/contract/runtime.md, Workspace files). */
+const MEANINGS: Record<string, string> = {
+  "AGENTS.md": "how it works",
+  "SOUL.md": "its character",
+  "IDENTITY.md": "what it is",
+  "USER.md": "whom it serves",
+  "TOOLS.md": "notes on tools",
+  "BOOTSTRAP.md": "its first conversation",
+  "MEMORY.md": "what it remembers permanently",
+  "HEARTBEAT.md": "its recurring duties",
+};
+
+const list = part("file-list", HTMLUListElement);
+const more = part("more-files", HTMLButtonElement);
+const told = part("files-told", HTMLElement);
+const form = part("new-file-form", HTMLFormElement);
+const name = part("new-file-name", HTMLInputElement);
+
+/** Arms the list of an agent's files. Returns what reads and shows it. */
+export function openFiles(): (agent: AgentIds, isStillWanted: () => boolean) => Promise<void> {
+  let of: AgentIds | undefined;
+  let cursor: string | null = null;
+  const rows = new Map<string, HTMLLIElement>();
+  /** What is not saved, by agent and file: it stays while something else is looked at. */
+  const drafts = new Map<string, Draft>();
+  addEventListener("beforeunload", (event) => {
+    if (drafts.size > 0) event.preventDefault();
+  });
+
+  async function readPage(ids: AgentIds, isStillWanted: () => boolean): Promise<void> {
+    const query = { limit: PAGE, after: cursor ?? undefined };
+    const page = await roost.get(`${AGENT}/files`, { path: ids, query });
+    if (!isStillWanted()) return;
+    cursor = page.nextCursor;
+    more.hidden = cursor === null;
+    for (const file of page.data) add(ids, file);
+  }
+
+  /** In the order of the API, which is that of the names' characters. */
+  function add(ids: AgentIds, file: File): HTMLLIElement {
+    const known = rows.get(file.name);
+    if (known) return known;
+    const row = rowOf(ids, file);
+    const next = [...rows.keys()].filter((other) => other > file.name).sort()[0];
+    list.insertBefore(row, rows.get(next ?? "") ?? null);
+    rows.set(file.name, row);
+    return row;
+  }
+
+  function rowOf(ids: AgentIds, file: File): HTMLLIElement {
+    const key = `${ids.agentId} ${file.name}`;
+    const about = make("span", "soft");
+    const summary = make("summary", "", make("code", "", file.name), about);
+    const fold = make("details", "", summary);
+    const item = make("li", "", fold);
+    let facts = `${bytes(file.size)} · ${ago(file.updatedAt)}`;
+    const tell = () => {
+      const all = [MEANINGS[file.name], facts, drafts.has(key) ? "not saved" : undefined];
+      about.textContent = all.filter((fact) => fact !== undefined).join(" · ");
+    };
+    tell();
+    fold.addEventListener("toggle", () => {
+      const editor = fold.querySelector("section");
+      if (!fold.open) {
+        // What was only read is read again when it is opened again.
+        if (!drafts.has(key)) editor?.remove();
+      } else if (!editor) fold.append(editorOf());
+    });
+    const editorOf = () =>
+      makeFileEditor({
+        at: { ...ids, file: file.name },
+        draft: drafts.get(key),
+        keep(draft) {
+          if (draft) drafts.set(key, draft);
+          else drafts.delete(key);
+          tell();
+        },
+        saved(text) {
+          facts = `${bytes(new TextEncoder().encode(text).length)} · just now`;
+          tell();
+        },
+        deleted() {
+          drafts.delete(key);
+          item.remove();
+          rows.delete(file.name);
+          told.textContent = `${file.name} is deleted.`;
+          told.focus();
+        },
+      });
+    return item;
+  }
+
+  part("open-soul", HTMLButtonElement).addEventListener("click", () => {
+    if (open(rows.get(SOUL))) return;
+    // It was deleted: the form below makes it again.
+    part("new-file", HTMLDetailsElement).open = true;
+    name.value = SOUL;
+    name.focus();
+  });
+  more.addEventListener("click", () => {
+    const ids = of;
+    if (ids) void attempt(more, () => readPage(ids, () => ids === of));
+  });
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const ids = of;
+    if (!ids) return;
+    void attempt(form, async () => {
+      const file = name.value.trim();
+      const made = await writeFile({ ...ids, file }, "", { text: "", etag: null });
+      if (made === null)
+        throw new ToldError("there is a file of this name already", "Open it above, or choose another.");
+      if (ids !== of) return;
+      form.reset();
+      part("new-file", HTMLDetailsElement).open = false;
+      open(add(ids, { name: file, size: 0, updatedAt: new Date().toISOString() }));
+    });
+  });
+
+  return async (agent, isStillWanted) => {
+    of = agent;
+    cursor = null;
+    rows.clear();
+    list.replaceChildren();
+    more.hidden = true;
+    told.textContent = "";
+    await readPage(agent, () => agent === of && isStillWanted());
+  };
+}
+
+/** Opens a file's row, for a person who goes on there; false if there is none. */
+function open(row: HTMLLIElement | undefined): boolean {
+  const fold = row?.querySelector("details");
+  const summary = fold?.querySelector("summary");
+  if (!fold || !summary) return false;
+  fold.open = true;
+  summary.focus();
+  return true;
+}
+
+const bytes = (count: number): string =>
+  count < 1024 ? `${count} bytes` : `${Math.round(count / 1024).toLocaleString("en")} KiB`;
