@@ -183,7 +183,7 @@ async function startOn(
       now: seconds,
     }),
     bodies: createIncomingBodies({ now: seconds }),
-    turns: createFairTurns({ maxMs: TURN_SHARE_MS, share: THREAD_SHARE }),
+    turns: createFairTurns({ maxMs: TURN_SHARE_MS, share: THREAD_SHARE, beforeLater: store.readTogether }),
     idempotency: features.idempotency,
     startPage: features.startPage,
     commits: {

@@ -28,6 +28,8 @@ export interface FairTurnOptions {
    * time that is counted here, on other threads and processors. All of it while nobody else does anything.
    */
   share?: number;
+  /** Called in a later turn of the event loop, before those that have waited for it go on. */
+  beforeLater?(): void;
   now?(): number;
   nextTurn?(then: () => void): void;
   wait?(ms: number, then: () => void): void;
@@ -45,6 +47,7 @@ export function createFairTurns({
   maxMs,
   aloneMs = maxMs,
   share = 1,
+  beforeLater = () => {},
   now = () => performance.now(),
   nextTurn = setImmediate,
   wait = (ms, then) => void setTimeout(then, ms),
@@ -122,6 +125,7 @@ export function createFairTurns({
       const leftMs = left.get(owner) ?? turnMs(owner) - (spentMs.get(owner) ?? 0);
       if (leftMs <= 0) return "skip owner";
       left.set(owner, leftMs - (latestMs.get(owner) ?? maxMs));
+      beforeLater();
       go();
       return "taken";
     });

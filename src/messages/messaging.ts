@@ -90,8 +90,15 @@ export function createMessaging(parts: MessagingParts): Messaging {
     steps,
     host,
     callLog: parts.callLog,
-    prepare: (run, journal) => prepareRun(preparing, run, journal),
-    prepareUnkept: (run, asked) => prepareUnkept(parts, run, asked),
+    prepare(run, journal) {
+      // Also where it starts in a later turn than the one in which its message was written.
+      store.readTogether();
+      return prepareRun(preparing, run, journal);
+    },
+    prepareUnkept(run, asked) {
+      store.readTogether();
+      return prepareUnkept(parts, run, asked);
+    },
     accountOf: (instanceId) => instances.find(instanceId)?.accountId,
     retryLater: (retry) => void setTimeout(retry, RETRY_MS).unref(),
     senderOf: (agentId) => ({ id: agentId, name: agents.find(agentId)?.displayName ?? "agent" }),

@@ -27,8 +27,8 @@ export function messagesAsMade(
   messages: readonly ModelMessage[],
   offered: readonly ToolDescription[],
 ): readonly ModelMessage[] {
+  if (!offered.some(({ name }) => name === CALL_TOOL)) return messages;
   const names = new Set(offered.map(({ name }) => name));
-  if (!names.has(CALL_TOOL)) return messages;
   const asMade = ({ id, name, input }: ToolCall): ToolCall =>
     names.has(name)
       ? { id, name, input }

@@ -104,9 +104,11 @@ export function leftOutNote({ summary, dropped }: Pick<Prompt, "summary" | "drop
     : `(${dropped} other messages before what follows are neither shown nor in the summary.)`;
 }
 
-export function messagesOf({ role, text, images, calls, steps = [] }: Turn): ModelMessage[] {
-  if (role === "user") return [{ role, content: text, ...(images && { images }) }];
-  const before = steps.flatMap((step) => madeCalls(step.text, step.calls));
+export function messagesOf({ role, text, images, calls, steps }: Turn): ModelMessage[] {
+  if (role === "user") return [images === undefined ? { role, content: text } : { role, content: text, images }];
+  // Most are text alone, and a long prompt has hundreds of them.
+  if (calls === undefined && steps === undefined) return [{ role, content: text }];
+  const before = (steps ?? []).flatMap((step) => madeCalls(step.text, step.calls));
   if (calls !== undefined) return [...before, ...madeCalls(text, calls)];
   return before.length > 0 && text === "" ? before : [...before, { role, content: text }];
 }

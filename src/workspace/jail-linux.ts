@@ -3,7 +3,7 @@
  */
 import { dlopen, FFIType, ptr, read } from "bun:ffi";
 import fs from "node:fs";
-import { asFound, FOLDER_FLAGS, type Folder, type OpenFolder } from "./jail-portable.ts";
+import { asFound, type FileVersion, FOLDER_FLAGS, type Folder, type OpenFolder, statFile } from "./jail-portable.ts";
 
 const SYS_OPENAT2 = 437; // the same on every architecture
 const O_CLOEXEC = 0o2000000; // x64 and arm64; not among node's constants
@@ -15,6 +15,12 @@ const HOW = new BigUint64Array([
   0n,
   BigInt(RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS),
 ]);
+const AT_SYMLINK_NOFOLLOW = 0x100;
+const STATX_BASIC_STATS = 0x7ff;
+/** Places in `struct statx`, the same on every architecture. */
+const STATX = { mode: 28, inode: 32, size: 40, ctime: 96, mtime: 112 } as const;
+const IS_LITTLE_ENDIAN = true;
+const S_IFMT = 0o170000;
 const ERRNO = { ENOENT: 2, ENOTDIR: 20, EXDEV: 18, ELOOP: 40 } as const;
 
 /**
@@ -24,8 +30,9 @@ const ERRNO = { ENOENT: 2, ENOTDIR: 20, EXDEV: 18, ELOOP: 40 } as const;
 export function probeLinux(): OpenFolder | undefined {
   if (process.platform !== "linux") return undefined;
   try {
-    const openat2 = openSyscall();
-    const root = openRoot("/");
+    const { openat2, stat } = openSyscalls();
+    const folderOf: FolderOf = (fd) => ({ fd, path: pathOf(fd), stat: (name) => stat(fd, name) });
+    const root = openRoot("/", folderOf);
     if (root === "absent" || root === "blocked") return undefined;
     try {
       if (openat2(root.fd, "proc/self/fd") !== -ERRNO.ELOOP) return undefined; // `self` is a link: the kernel must refuse
@@ -33,38 +40,64 @@ export function probeLinux(): OpenFolder | undefined {
     } finally {
       fs.closeSync(root.fd);
     }
-    return (rootPath, parts) => openBeneath(openat2, rootPath, parts);
+    return (rootPath, parts) => openBeneath(openat2, rootPath, parts, folderOf);
   } catch {
     return undefined; // another libc, or no /proc: use the portable way
   }
 }
 
-type Openat2 = (folder: number, path: string) => number;
-
 /** The new descriptor, or the negated errno. */
-function openSyscall(): Openat2 {
+type Openat2 = (folder: number, path: string) => number;
+type FolderOf = (fd: number) => Folder;
+
+const pathOf = (fd: number): string => `/proc/self/fd/${fd}`;
+
+function openSyscalls(): { openat2: Openat2; stat(folder: number, name: string): FileVersion | null } {
   const n = FFIType.i64_fast;
   const libc = dlopen("libc.so.6", {
     syscall: { args: [n, n, FFIType.ptr, FFIType.ptr, n], returns: n },
+    statx: { args: [FFIType.i32, FFIType.ptr, FFIType.i32, FFIType.u32, FFIType.ptr], returns: FFIType.i32 },
     __errno_location: { args: [], returns: FFIType.ptr },
   }).symbols;
   const errnoAt = libc.__errno_location(); // of this thread
   if (errnoAt === null) throw new Error("no errno");
-  return (folder, path) => {
-    const name = Buffer.from(`${path}\0`);
-    const result = Number(libc.syscall(SYS_OPENAT2, folder, ptr(name), ptr(HOW), HOW.byteLength));
-    return result >= 0 ? result : -read.i32(errnoAt, 0);
+  const errno = () => read.i32(errnoAt, 0);
+  const found = new Uint8Array(256);
+  const fields = new DataView(found.buffer);
+  const msAt = (at: number) =>
+    Number(fields.getBigInt64(at, IS_LITTLE_ENDIAN)) * 1_000 + fields.getUint32(at + 8, IS_LITTLE_ENDIAN) / 1_000_000;
+  const numberAt = (at: number) => Number(fields.getBigUint64(at, IS_LITTLE_ENDIAN));
+  return {
+    openat2(folder, path) {
+      const name = Buffer.from(`${path}\0`);
+      const result = Number(libc.syscall(SYS_OPENAT2, folder, ptr(name), ptr(HOW), HOW.byteLength));
+      return result >= 0 ? result : -errno();
+    },
+    // Every prompt looks at seven files: the way through /proc takes four times as long.
+    stat(folder, name) {
+      const path = Buffer.from(`${name}\0`);
+      if (libc.statx(folder, ptr(path), AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS, ptr(found)) !== 0) {
+        return errno() === ERRNO.ENOENT ? null : statFile(`${pathOf(folder)}/${name}`);
+      }
+      const isFile = (fields.getUint16(STATX.mode, IS_LITTLE_ENDIAN) & S_IFMT) === fs.constants.S_IFREG;
+      if (!isFile) return null;
+      const { size, inode, mtime, ctime } = STATX;
+      return { size: numberAt(size), mtimeMs: msAt(mtime), inode: numberAt(inode), ctimeMs: msAt(ctime) };
+    },
   };
 }
 
-const folderOf = (fd: number): Folder => ({ fd, path: `/proc/self/fd/${fd}` });
-
-function openRoot(path: string): ReturnType<OpenFolder> {
+function openRoot(path: string, folderOf: FolderOf): ReturnType<OpenFolder> {
   return asFound(() => folderOf(fs.openSync(path, FOLDER_FLAGS)));
 }
 
-function openBeneath(openat2: Openat2, rootPath: string, parts: readonly string[]): ReturnType<OpenFolder> {
-  const root = openRoot(rootPath);
+function openBeneath(
+  openat2: Openat2,
+  rootPath: string,
+  parts: readonly string[],
+  folderOf: FolderOf,
+): ReturnType<OpenFolder> {
+  const root = openRoot(rootPath, folderOf);
   if (root === "absent" || root === "blocked" || parts.length === 0) return root;
   try {
     const fd = openat2(root.fd, parts.join("/"));

@@ -7,10 +7,26 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { hasCode } from "../lib/system-error.ts";
 
-/** An open folder. The opener closes `fd`; `path` is valid until then. */
+/** What shows that a file is still the same. */
+export interface FileVersion {
+  size: number;
+  mtimeMs: number;
+  inode: number;
+  ctimeMs: number;
+}
+
+/** An open folder. The opener closes `fd`; `path` and `stat` are valid until then. */
 export interface Folder {
   readonly fd: number;
   readonly path: string;
+  /** Looks at an entry; null if it is no plain file. */
+  stat(name: string): FileVersion | null;
+}
+
+export function statFile(path: string): FileVersion | null {
+  const stat = fs.lstatSync(path, { throwIfNoEntry: false });
+  if (!stat?.isFile()) return null;
+  return { size: stat.size, mtimeMs: stat.mtimeMs, inode: stat.ino, ctimeMs: stat.ctimeMs };
 }
 
 /**
@@ -37,7 +53,7 @@ export const openFolderByParts: OpenFolder = (root, parts) =>
     } finally {
       if (!kept) fs.closeSync(fd);
     }
-    return kept ? { fd, path } : "blocked";
+    return kept ? { fd, path, stat: (name) => statFile(join(path, name)) } : "blocked";
   });
 
 function isStill(fd: number, path: string): boolean {

@@ -14,7 +14,7 @@ import { type PathEntry, parseFileName } from "./file-name.ts";
 import { type FolderEntry, readEntries, readEntriesSoon } from "./jail-entries.ts";
 import { probeLinux } from "./jail-linux.ts";
 import { makeFolder, put, removeFolder } from "./jail-moves.ts";
-import { type Folder, type OpenFolder, openFolderByParts } from "./jail-portable.ts";
+import { type FileVersion, type Folder, type OpenFolder, openFolderByParts } from "./jail-portable.ts";
 
 export interface FileStat {
   size: number;
@@ -24,12 +24,6 @@ export interface FileStat {
 export interface FileContent {
   bytes: Buffer;
   mtimeMs: number;
-}
-
-/** What shows that a file is still the same. */
-export interface FileVersion extends FileStat {
-  inode: number;
-  ctimeMs: number;
 }
 
 type UseFiles<T> = (read: (file: string) => Buffer | null, stat: (file: string) => FileVersion | null) => T;
@@ -146,14 +140,14 @@ export function openJail(root: string, openFolder: OpenFolder = systemOpenFolder
       const folder = openFolder(root, parts);
       const none = () => null;
       if (folder === "absent" || folder === "blocked") return use(none, none);
-      return closing(folder, ({ path }) =>
+      return closing(folder, ({ path, stat }) =>
         use(
           (file) => {
             const content = readFile(`${path}/${file}`, maxBytes);
             return content === null || content === "too large" ? null : content.bytes;
           },
           (file) => {
-            const version = statFile(`${path}/${file}`);
+            const version = stat(file);
             return version !== null && version.size <= maxBytes ? version : null;
           },
         ),
@@ -161,15 +155,14 @@ export function openJail(root: string, openFolder: OpenFolder = systemOpenFolder
     },
     stat(name) {
       const { folder, file } = splitName(name);
-      return inFolder(folder, ({ path }) => statFile(`${path}/${file}`));
+      return inFolder(folder, ({ stat }) => stat(file));
     },
-    statAll: (parts, files) =>
-      inFolder(parts, ({ path }) => files.map((file) => statFile(`${path}/${file}`))) ?? files.map(() => null),
+    statAll: (parts, files) => inFolder(parts, ({ stat }) => files.map((file) => stat(file))) ?? files.map(() => null),
     putIn,
     remove(name) {
       const { folder, file } = splitName(name);
-      const isRemoved = inFolder(folder, ({ path }) => {
-        if (statFile(`${path}/${file}`) === null) return false;
+      const isRemoved = inFolder(folder, ({ path, stat }) => {
+        if (stat(file) === null) return false;
         fs.unlinkSync(`${path}/${file}`);
         return true;
       });
@@ -249,12 +242,6 @@ function closing<T>(folder: Folder, use: (folder: Folder) => T): T {
 }
 
 const isFolderAt = (path: string): boolean => fs.lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
-
-function statFile(path: string): FileVersion | null {
-  const stat = fs.lstatSync(path, { throwIfNoEntry: false });
-  if (!stat?.isFile()) return null;
-  return { size: stat.size, mtimeMs: stat.mtimeMs, inode: stat.ino, ctimeMs: stat.ctimeMs };
-}
 
 function readFile(path: string, maxBytes: number): FileContent | "too large" | null {
   const file = openPlain(path);

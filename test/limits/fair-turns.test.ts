@@ -53,6 +53,19 @@ test("small works share a later turn, as many as fit", async () => {
   expect(done).toEqual(Array.from({ length: 10 }, (_, number) => `a${number}`));
 });
 
+test("what goes on in a later turn is announced, what goes on at once is not", async () => {
+  shares = createFairTurns({
+    maxMs: 2,
+    now: () => ms,
+    nextTurn: (then) => void turns.push(then),
+    beforeLater: () => done.push("later"),
+  });
+  for (let number = 0; number < 2; number++) void ask("a", `a${number}`, 2);
+  expect(done).toEqual(["a0"]);
+  expect(await nextTurn()).toEqual(["later", "a1"]);
+  expect(await nextTurn()).toEqual([]);
+});
+
 test("several waiting owners are served in the same turn, each its share", async () => {
   for (let number = 0; number < 3; number++) {
     void ask("a", `a${number}`, 2);

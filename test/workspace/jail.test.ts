@@ -66,6 +66,19 @@ describe.each(ways)("a jail ($way)", ({ openFolder }) => {
     expect(text(jail, "a/b")).toBe("x");
   });
 
+  test("shows of a file what the file system does, a time before 1970 and a size beyond 4 GiB too", () => {
+    put(jail, "a/now", "x");
+    put(jail, "a/old", "x");
+    put(jail, "a/large", "");
+    fs.utimesSync(join(root, "a/old"), -1.25, -1.25);
+    fs.truncateSync(join(root, "a/large"), 5 * 2 ** 30);
+    for (const name of ["now", "old", "large"]) {
+      const { size, mtimeMs, ino: inode, ctimeMs } = fs.lstatSync(join(root, "a", name));
+      const version = jail.readIn(["a"], Number.MAX_SAFE_INTEGER, (_, stat) => stat(name));
+      expect(version).toEqual({ size, mtimeMs, inode, ctimeMs });
+    }
+  });
+
   test("without its folder is empty and refuses writes", () => {
     const none = openJail(join(base, "none"), openFolder);
     expect(none.read("a", MAX)).toBeNull();
