@@ -1,4 +1,4 @@
-/** Detects which of three languages a text is in, by common function words. */
+/** Detects which of three languages a text is in, by common function words, and whether one asks for another language. */
 export type Language = "en" | "de" | "es";
 
 const LITTLE_WORDS: Readonly<Record<Language, ReadonlySet<string>>> = {
@@ -39,3 +39,9 @@ export function countLittleWords(text: string): Record<Language, number> {
   const count = (language: Language) => words.filter((word) => LITTLE_WORDS[language].has(word)).length;
   return { en: count("en"), de: count("de"), es: count("es") };
 }
+
+const OTHER_LANGUAGE =
+  /\btranslat|\b(?:in|into|to) (?:french|spanish|german|italian|portuguese|dutch|latin|japanese|chinese|russian|english)\b|(?<!\p{L})übersetz|\btraduc|\bauf (?:englisch|französisch|spanisch|italienisch)\b|\ben (?:inglés|francés|alemán|italiano)\b/iu;
+
+/** Whether an answer in another language is asked for. */
+export const asksForOtherLanguage = (question: string): boolean => OTHER_LANGUAGE.test(question);

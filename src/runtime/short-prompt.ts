@@ -3,7 +3,7 @@
  * model repeats whatever else it reads: headings, file names, instructions about tools (docs/eval.md has the figures).
  */
 
-import { type Language, languageOf } from "../lib/language.ts";
+import { asksForOtherLanguage, type Language, languageOf } from "../lib/language.ts";
 import { workedExamples } from "../lib/worked-examples.ts";
 import { askedText, cut, NO_TURNS, type Prompt, roomOf, SKILLS_HEADING, skillLine } from "./prompt-room.ts";
 import type { RunInput, Turn } from "./protocol.ts";
@@ -95,7 +95,18 @@ const told = (memory: string): Turn[] => [
 
 /** Words that refer back: such a message means nothing without the turn before it. */
 const BACK =
-  /(?<!^)\b(?:(?<!\b(?:is|are|was|were) )there|it|them|those|these|he|she|they|him|her|again|else|another|instead|shorter|longer|earlier|said|remember|why|warum|noch|wieder|otra|otro|por qué)\b|^(?:and|but|so|why|und|aber|warum|y|pero)\b|\b(?:more|that|this|yours|mehr|más|eso)\W*$/iu;
+  /(?<!^)\b(?:(?:does|did) (?:that|this)|(?<!\b(?:is|are|was|were|over|out|up|down) )there|it|them|those|these|he|she|they|him|her|again|else|another|instead|shorter|longer|earlier|said|remember|why|warum|noch|wieder|otra|otro|por qué)\b|^(?:and|but|so|why|und|aber|warum|y|pero)\b|\b(?:more|that|this|yours|mehr|más|eso)\W*$/iu;
+
+/** About the words of an answer. */
+const ABOUT_WORDS =
+  /^(?:and|or|why|und|oder|warum|y|o)\b|\b(?:again|say|said|means?|meant|pronounced?|spell\w*|words?|correct|formal\w*|shorter|longer|noch|heißt|wort|wieder|otra|palabra)\b|\bpor qué\b/iu;
+
+/**
+ * Whether a message refers to the translation before it. "Is it cold?" does not, and neither does one with a word that
+ * was translated: the model would answer in the other language.
+ */
+const isAboutTranslation = (message: string): boolean =>
+  BACK.test(message) && (asksForOtherLanguage(message) || ABOUT_WORDS.test(message));
 
 /** Oldest first: the exchange before a message that refers back, and those about the same subject. */
 function recalled(turns: readonly Turn[], message: string): Turn[] {
@@ -107,6 +118,7 @@ function recalled(turns: readonly Turn[], message: string): Turn[] {
     const isShort = message.length <= 80;
     // If the same is asked again, it would repeat its answer.
     if (recent[start]?.text.trim() === message.trim()) return false;
+    if (asksForOtherLanguage(recent[start]?.text ?? "")) return isBefore && isShort && isAboutTranslation(message);
     if (isBefore && isShort && BACK.test(message)) return true;
     return [...subjectsOf(recent[start]?.text ?? "")].some((word) => subjects.has(word));
   });

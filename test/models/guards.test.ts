@@ -23,6 +23,7 @@ test.each<[Fault, string]>([
   ["loop", "Take a novel with you. It is a good one. Take a novel with you."],
   ["loop", "I like the book about the sea and I like the book about the sea and more."],
   ["loop", "It is very very very very good."],
+  ["loop", "Nora, Nina, Nell, Nelly, Nan, Nadia, Naomi, Nancy, Nelia, Nesta, Neva, Nicola,"],
   ["speaker", "Take a novel.\nUser: Which one?"],
   ["speaker", "Assistant: Take a novel."],
   ["speaker", "Odile, the one who keeps the books."],
@@ -47,8 +48,24 @@ test.each([
   "First, don't take anything for granted.",
   "I recommend a few essential things to make your reading special.",
   'You could say, "I love to read novels."',
+  "You could take a novel by the... (pausing to think)",
+  "A novel of the finest?",
 ])("advice that helps nobody is an evasion: %s", (text) => {
   expect(createGuard(chat(QUESTION)).faultOfBeginning(text)).toBe("evasion");
+});
+
+test("an agent does not speak of what is the user's as of its own, unless it writes for the user", () => {
+  expect(createGuard(chat("My roses look sad. What can I do?")).faultIn("I water my roses every day.")).toBe("speaker");
+  expect(createGuard(chat("My roses look sad.")).faultIn("I am sorry that your roses look sad.")).toBeNull();
+  expect(createGuard(chat("Write a letter about my roses.")).faultIn("Dear Anna, my roses bloom.")).toBeNull();
+  expect(createGuard(chat("I need a poem for my roses.")).faultIn("O my roses, you bloom.")).toBeNull();
+  expect(createGuard(chat("Make this kind: Get off my roses!")).faultIn("Please leave my roses.")).toBeNull();
+});
+
+test("an example that repeats what it is one of is an echo", () => {
+  const guard = createGuard(chat("My roses look sad. What can I do?"));
+  expect(guard.faultOfBeginning("You could try pruning them, such as pruning roses.")).toBe("echo");
+  expect(guard.faultOfBeginning("You could feed them, such as with old tea leaves.")).toBeNull();
 });
 
 test("who is asked for a fact may say that it does not know, and come to any subject", () => {
@@ -188,6 +205,7 @@ test("a beginning fits what was asked, in its language", () => {
   expect(openingsFor("How many legs has a spider?", "en")).toEqual([""]);
   expect(openingsFor("Which book did Melville write?", "en")).toEqual([""]);
   expect(openingsFor("What is your favourite season?", "en")[0]).toBe("My favourite season is");
+  expect(openingsFor("What is your favourite time of the year?", "en")[0]).toBe("My favourite time of the year is");
   expect(openingsFor("Tea or coffee?", "en")[0]).toBe("I prefer");
   expect(openingsFor("Was soll ich tun?", "de")[0]).toBe("Du kannst");
   expect(openingsFor("Wie heißt du?", "de")).toContain("Ich heiße");

@@ -106,6 +106,21 @@ test("an earlier turn is included only if the message refers to it", () => {
   expect(promptFor([...past, "Nice.", "Thank you.", asked]).slice(1)).toEqual([...past.slice(2), asked]);
 });
 
+test("a translation is included only if the message is about its words", () => {
+  const past = ["How do you say 'good night' in French?", "Bonne nuit."];
+  for (const message of [
+    "I had a bad night.",
+    "What is in the box over there?",
+    "Is it raining?",
+    "Thanks for that.",
+  ]) {
+    expect(promptFor([...past, message])).not.toContain("Bonne nuit.");
+  }
+  for (const message of ["And in Spanish?", "Say it again.", "What does that mean?", "Why?"]) {
+    expect(promptFor([...past, message])).toContain("Bonne nuit.");
+  }
+});
+
 test("whatever was stored, the message to answer is included and the prompt fits", () => {
   const long = withFile("SOUL.md", "Be kind. ".repeat(2_000)).map((file) => ({
     ...file,

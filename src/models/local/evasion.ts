@@ -6,7 +6,7 @@ import { isLittleWord } from "../../lib/language.ts";
 import { wordsOf } from "./words.ts";
 
 const TAKES_BACK =
-  /\b(?:not (?:quite |really |entirely )?sure (?:what|which|how|if|why|that|who|of)|not (?:what )?(?:I['’]m )?here to|not (?:what|why) I['’]m here|(?:can['’]t|cannot) (?:help|assist|answer|provide|recommend|say)|(?:do not|don['’]t) (?:know|understand|have (?:the|an?|any|personal))|I['’]m afraid|I(?:['’]d| would) rather not|not the (?:right|best) (?:person|one)|sorry for your loss|but (?:I['’]m|I am) not\b|not (?:quite |really |entirely )?sure(?=[.!])|favou?rite \w+ is always\b|(?:is|are) (?:always )?the ones?\b|not (?:a|an) (?:doctor|expert|professional|fan of that))\b/i;
+  /\b(?:not (?:quite |really |entirely )?sure (?:what|which|how|if|why|that|who|of)|not (?:what )?(?:I['’]m )?here to|not (?:what|why) I['’]m here|(?:can['’]t|cannot) (?:help|assist|answer|provide|recommend|say)|(?:do not|don['’]t) (?:know|understand|have (?:the|an?|any|personal))|I['’]m afraid|I(?:['’]d| would) rather not|not the (?:right|best) (?:person|one)|sorry for your loss|but (?:I['’]m|I am) not\b|not (?:quite |really |entirely )?sure(?=[.!])|favou?rite \w+ is always\b|(?:is|are|been) (?:always )?the ones?\b|not (?:a|an) (?:doctor|expert|professional|fan of that))\b/i;
 
 /** Whether the text says that it does not know or cannot help. */
 export const takesBack = (text: string): boolean => TAKES_BACK.test(text);
@@ -19,6 +19,9 @@ const AGAINST =
   /^\W*(?:(?:first|well|please),? |my advice is(?: to)?,? |you should |i recommend (?:that )?(?:you )?)*(?:just )?(?:(?:don['’]t|do not|never|not|avoid)\b|(?:you )?(?:could|should|can) say\b)/i;
 
 export const advisesAgainst = (text: string): boolean => AGAINST.test(text);
+
+/** "You could plant roses by the... (pausing)", "A drink of the finest?" */
+export const trailsOff = (text: string): boolean => /\.\.|…|\?\W*$/.test(text);
 
 /** A title, which it would make up, or a dislike of what it has just recommended. */
 const NAMES_WORK = /["“]\p{Lu}|\bI(?:['’]m| am) not\b/u;

@@ -5,8 +5,9 @@
 
 import { countLittleWords, isLittleWord, type Language, languageOf } from "../../lib/language.ts";
 import { workedExamples } from "../../lib/worked-examples.ts";
-import { advisesAgainst, deniesRole, isAkin, isVague, namesWork, strays, takesBack } from "./evasion.ts";
+import { advisesAgainst, deniesRole, isAkin, isVague, namesWork, strays, takesBack, trailsOff } from "./evasion.ts";
 import { asksForName, nameTold } from "./introduction.ts";
+import { lengthWished } from "./length-wish.ts";
 import { asksForAdvice, asksForWorks, isGreeting } from "./openings.ts";
 import type { ChatMessage } from "./protocol.ts";
 import { containsRun, longestRun, sentenceEnds, sentencesOf, wordsOf } from "./words.ts";
@@ -118,6 +119,13 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
           `(?<!\\b(?:I['’]m|I am|is|it['’]s|me)), ${RegExp.escape(ownName.slice(0, 5))}[\\p{L}\\p{N}]*[.!?,]`,
           "u",
         );
+  // What is to be written or rewritten may well speak of "my roses".
+  const isTask =
+    ASKS_FOR_FACT.test(question) || question.includes(":") || !Number.isFinite(lengthWished(messages).sentences);
+  /** "My roses", of the user's. */
+  const theirs = [
+    ...(wantsAdvice || !isTask ? question : "").matchAll(/\b(?:my|our) (?!name\b|favou?rite\b)(\p{L}{3,})/giu),
+  ].map(([, noun = ""]) => new RegExp(`\\b(?:my|our) ${noun}\\b`, "iu"));
   const callsUserByName = (text: string) => called?.test(text) === true && !wantsName;
 
   return {
@@ -128,13 +136,17 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
     faultOfBeginning(text) {
       if (wantsName && !containsRun(wordsOf(text), name)) return "name";
       if (wantsAdvice && saysNothingNew(text, asked)) return "echo";
-      const isEmpty = wantsAdvice && language === "en" && (advisesAgainst(text) || isVague(text, [...asked, ...name]));
+      const isEmpty =
+        wantsAdvice &&
+        language === "en" &&
+        (advisesAgainst(text) || trailsOff(text) || isVague(text, [...asked, ...name]));
       return isEmpty ? "evasion" : null;
     },
     faultIn(text) {
       const words = wordsOf(text);
       if (SPEAKER.test(text) || speaksOfItself(words) || callsUserByName(text) || introducesItself(text))
         return "speaker";
+      if (theirs.some((mine) => mine.test(text))) return "speaker";
       if (CONTROL.test(text) || leaks(words) || words.some((word) => ofExamples.includes(word))) return "leak";
       if (echoes(text)) return "echo";
       if (loops(text, words)) return "loop";
@@ -182,20 +194,37 @@ const ADVISING = new Set("i'd advice best could good may might on recommend shou
 
 const tells = (word: string): boolean => word.length >= 3 && !ADVISING.has(word) && !isLittleWord(word);
 
-/** Advice whose meaningful words were nearly all in the question: "Try to read a book on a train". */
+/**
+ * Advice whose meaningful words were nearly all in the question, "Try to read a book on a train", or whose example
+ * repeats what it is one of: "Prune them, such as by pruning roses".
+ */
 function saysNothingNew(text: string, asked: readonly string[]): boolean {
-  const said = wordsOf(/^[^,;:.!?–—]*/u.exec(text)?.[0] ?? "").filter(tells);
-  const repeated = said.filter((word) => asked.some((other) => tells(other) && isAkin(word, other)));
+  if (repeats(wordsOf(/^[^,;:.!?–—]*/u.exec(text)?.[0] ?? ""), asked)) return true;
+  const [, advice = "", given = ""] = EXAMPLE.exec(text) ?? [];
+  return repeats(wordsOf(given), [...asked, ...wordsOf(advice)]);
+}
+
+/** What an example is given of, and the example. */
+const EXAMPLE = /^([^.!?]*), (?:for example by|such as) ([^.!?]+[.!?])/u;
+
+/** Whether at least two of three meaningful words, and two in all, are among the others. */
+function repeats(words: readonly string[], others: readonly string[]): boolean {
+  const said = words.filter(tells);
+  const repeated = said.filter((word) => others.some((other) => tells(other) && isAkin(word, other)));
   return repeated.length >= 2 && repeated.length >= 2 * (said.length - repeated.length);
 }
 
-/** Whether a sentence or a long run of words is repeated. */
+/** A model that lists names in a sentence does not come to its end. */
+const ENDLESS_LIST = /(?:[^,;:.!?\n]{1,30},){12}/;
+
+/** Whether a sentence or a long run of words is repeated, or a list goes on and on. */
 export function loops(text: string, words = wordsOf(text)): boolean {
   const sentences = sentencesOf(text)
     .map((sentence) => wordsOf(sentence))
     .filter(isTelling)
     .map((one) => one.join(" "));
   if (new Set(sentences).size < sentences.length) return true;
+  if (ENDLESS_LIST.test(text)) return true;
   const seen = new Set<string>();
   for (let at = 0; at + LOOP_WORDS <= words.length; at++) {
     const run = words.slice(at, at + LOOP_WORDS).join(" ");

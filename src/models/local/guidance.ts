@@ -3,12 +3,11 @@
  * the same prompt with another message in its place, and what is likely after any message counts for less
  * (classifier-free guidance, arXiv 2306.17806). It costs a second step for each token.
  */
-import type { Language } from "../../lib/language.ts";
+import { asksForOtherLanguage, type Language } from "../../lib/language.ts";
 import { isGreeting } from "./openings.ts";
 import type { Slot } from "./prefix-cache.ts";
 import type { ChatMessage } from "./protocol.ts";
 import type { Stepper } from "./stepper.ts";
-import { asksForOtherLanguage } from "./subject.ts";
 
 /** How strongly the question counts; 0 would leave the model's own choice. At 1, it recites what it knows of a word. */
 const STRENGTH = 0.5;

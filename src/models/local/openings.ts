@@ -67,8 +67,8 @@ export function continuationFor(question: string): ((sentence: string) => string
   return (sentence) => (toDo && !NAMES_THINGS.test(sentence) ? ", for example by" : ", such as");
 }
 
-/** "My favourite season is" */
-const FAVOURITE = /\byour (favou?rite \p{L}+)\W*$/iu;
+/** "My favourite season is", "My favourite time of the year is" */
+const FAVOURITE = /\byour (favou?rite \p{L}+(?: (?!(?:and|or|to)\b)\p{L}+){0,4})\W*$/iu;
 
 const KINDS: readonly Kind[] = [
   {
@@ -140,7 +140,9 @@ export function openingsFor(question: string, language: Language): readonly stri
     return PARTING.test(question) ? [...greetings, OWN] : [OWN, ...greetings];
   }
   const favourite = language === "en" ? FAVOURITE.exec(question)?.[1] : undefined;
-  if (favourite !== undefined && !/\b(?:one|single) word\b/i.test(question)) return [`My ${favourite} is`, OWN];
+  if (favourite !== undefined && !/\b(?:one|single) word\b/i.test(question)) {
+    return [`My ${favourite} is`, `My ${favourite} has always been`, OWN];
+  }
   const kind = KINDS.find(({ asked, openings }) => asked.test(question) && openings[language].length > 0);
   const openings = kind?.openings[language] ?? [];
   return kind?.ownLast && openings.length > 0 ? [...openings, OWN] : [OWN, ...openings];

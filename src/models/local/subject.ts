@@ -1,4 +1,5 @@
 /** What an answer should be close to in meaning: usually the question, and whatever else says what it is about. */
+import { asksForOtherLanguage } from "../../lib/language.ts";
 import { asksForAdvice, asksForWorks } from "./openings.ts";
 import type { ChatMessage } from "./protocol.ts";
 import { wordsOf } from "./words.ts";
@@ -22,11 +23,6 @@ const REWRITING =
   /\b(?:(?:rewrite|rephrase|reword|paraphrase)\b|(?:make|say|put|write) (?:this|it|that)\b)[^:]*:\s*(\S.*)/isu;
 const ABOUT_SPEAKER =
   /\b(?:who are you|about yourself|your (?:job|work|life|day)|(?:what|how) do you (?:do|work|spend|live)|wer bist du|was machst du|quién eres|qué haces)(?![\p{L}])/iu;
-/** The embedding model knows only English: a word of another language is close to nothing. */
-const OTHER_LANGUAGE =
-  /\btranslat|\b(?:in|into|to) (?:french|spanish|german|italian|portuguese|dutch|latin|japanese|chinese|russian|english)\b|(?<!\p{L})übersetz|\btraduc|\bauf (?:englisch|französisch|spanisch|italienisch)\b|\ben (?:inglés|francés|alemán|italiano)\b/iu;
-/** Whether an answer in another language is asked for. */
-export const asksForOtherLanguage = (question: string): boolean => OTHER_LANGUAGE.test(question);
 /** The answer is a word that is close to nothing. */
 const YES_OR_NO = /\byes or no\b|\bja oder nein\b|\bsí o no\b/iu;
 /** A message of fewer words may mean little without the one before it. */
@@ -35,6 +31,7 @@ const TELLING_WORDS = 8;
 export function subjectOf(messages: readonly ChatMessage[]): Subject {
   const asked = messages.filter(({ role }) => role === "user").map(({ content }) => content);
   const question = asked.at(-1) ?? "";
+  // The embedding model knows only English: a word of another language is close to nothing.
   if (asksForOtherLanguage(question) || YES_OR_NO.test(question)) return { texts: [], enough: -1, wanted: -1 };
   const same = REWRITING.exec(question)?.[1];
   if (same !== undefined) return { texts: [same], enough: SAYS_THE_SAME, wanted: SAYS_THE_SAME };
