@@ -2,33 +2,39 @@
 import { dlopen, ptr } from "bun:ffi";
 
 const DONT_NEED = 4;
-const PAGE = 4_096;
 
 /** Of glibc; another C library has no use for the second, and may not be found under this name. */
 const openLibc = () =>
   dlopen("libc.so.6", {
     madvise: { args: ["ptr", "u64", "i32"], returns: "i32" },
     malloc_trim: { args: ["u64"], returns: "i32" },
+    getpagesize: { args: [], returns: "i32" },
   }).symbols;
 
-let opened: ReturnType<typeof openLibc> | null | undefined;
+type Libc = ReturnType<typeof openLibc> & { pageBytes: number };
 
-function libc(): ReturnType<typeof openLibc> | null {
+let opened: Libc | null | undefined;
+
+function libc(): Libc | null {
   if (opened !== undefined) return opened;
   try {
-    opened = process.platform === "linux" ? openLibc() : null;
+    opened = process.platform === "linux" ? withPageSize(openLibc()) : null;
   } catch {
     opened = null;
   }
   return opened;
 }
 
+/** 4 KiB nearly everywhere, and 16 or 64 on some arm64, where half a page would take what follows the range with it. */
+const withPageSize = (symbols: ReturnType<typeof openLibc>): Libc => ({ ...symbols, pageBytes: symbols.getpagesize() });
+
 /** Releases the whole pages inside a range, which then read as zero. */
 export function releasePages(range: Float32Array): void {
-  if (range.byteLength < PAGE) return;
-  const skip = (PAGE - (ptr(range) % PAGE)) % PAGE;
-  const bytes = Math.floor((range.byteLength - skip) / PAGE) * PAGE;
-  if (bytes > 0) libc()?.madvise(ptr(range, skip), BigInt(bytes), DONT_NEED);
+  const c = libc();
+  if (c === null || range.byteLength < c.pageBytes) return;
+  const skip = (c.pageBytes - (ptr(range) % c.pageBytes)) % c.pageBytes;
+  const bytes = Math.floor((range.byteLength - skip) / c.pageBytes) * c.pageBytes;
+  if (bytes > 0) c.madvise(ptr(range, skip), BigInt(bytes), DONT_NEED);
 }
 
 /** Releases what C code has freed. */
