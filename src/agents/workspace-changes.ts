@@ -2,7 +2,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { and, eq, isNull, sql } from "drizzle-orm";
 import { instances } from "../instances/schema.ts";
-import { AppError } from "../lib/app-error.ts";
+import { AppError, notFound } from "../lib/app-error.ts";
 import { newId } from "../lib/id.ts";
 import type { Log } from "../lib/log.ts";
 import { createFairLimiter } from "../limits/fair-limiter.ts";
@@ -203,6 +203,9 @@ export function createWorkspaceChanges({ store, log, removals, folderOf }: Works
         progress.set(changeId, own);
         return staged;
       });
+    } catch (error) {
+      // An instance deleted meanwhile took its folder from under the change.
+      throw isStanding(instanceId) || error instanceof AppError ? error : notFound("instance");
     } finally {
       if (staged !== undefined) await end(staged, own);
       // The folder of an instance deleted meanwhile may have been removed before this turn created it again.

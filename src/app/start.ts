@@ -16,7 +16,6 @@ import { createAccountRates } from "../limits/account-rates.ts";
 import { createFairTurns } from "../limits/fair-turns.ts";
 import { createFixedWindows } from "../limits/fixed-windows.ts";
 import { capStreams, readMachineLimits } from "../limits/machine.ts";
-import type { Mail } from "../mail/message.ts";
 import type { Runs } from "../messages/runs/runs.ts";
 import type { MeterTimer } from "../meter/meter-timer.ts";
 import { createMeterTimer } from "../meter/meter-timer.ts";
@@ -26,7 +25,6 @@ import type { ScheduleTimer } from "../schedules/schedule-timer.ts";
 import { checkInBackground } from "../storage/background-check.ts";
 import { createRetention } from "../storage/retention.ts";
 import { createWriteCheck } from "../storage/write-check.ts";
-import type { RunningBackups } from "./backups.ts";
 import { clearingPlan } from "./clearing.ts";
 import { createFeatures, type FeatureOptions } from "./features.ts";
 import type { Foundation } from "./foundation.ts";
@@ -142,7 +140,10 @@ async function startOn(
   });
   const retention = createRetention(store, foundation.clock);
   const lives = livesOf(foundation, config, features);
-  const backups = await scheduledBackups(config, foundation.clock, log, features.mail);
+  const { backupEvery: everyMs } = config;
+  const backupParts = { config, clock: foundation.clock, log, mail: features.mail };
+  // Imported only if some are scheduled.
+  const backups = everyMs === null ? null : (await import("./backups.ts")).runBackups({ ...backupParts, everyMs });
   for (const gauge of gaugesOf({
     ...features,
     retention,
@@ -288,15 +289,4 @@ async function startOn(
       await features.traces?.close();
     },
   };
-}
-
-/** Null, and no module loaded for it, if none is scheduled. */
-async function scheduledBackups(
-  config: Config,
-  clock: Foundation["clock"],
-  log: Log,
-  mail: Pick<Mail, "send">,
-): Promise<RunningBackups | null> {
-  const { backupEvery: everyMs } = config;
-  return everyMs === null ? null : (await import("./backups.ts")).runBackups({ config, everyMs, clock, log, mail });
 }

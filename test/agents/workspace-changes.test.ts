@@ -87,25 +87,32 @@ test("a change that its commit refuses leaves no staged files", async () => {
   expect((await owner.ask("GET", agent)).body.files).toEqual({ a: "a" });
 });
 
-test("a file for an instance that is deleted meanwhile is refused: 404, and no folder comes back", async () => {
-  const agent = await create({ a: "a" });
-  const { open } = fs.promises;
-  let isDeleted = false;
-  const spy = spyOn(fs.promises, "open").mockImplementation(async (...args) => {
-    if (!isDeleted) {
-      isDeleted = true;
-      expect((await owner.ask("DELETE", `/v1/instances/${instanceId}`)).status).toBe(200);
+test.each([
+  ["before", true],
+  ["after", false],
+])(
+  "a file for an instance that is deleted meanwhile is refused, its folder gone %s it is written: 404, and no folder comes back",
+  async (_, isGone) => {
+    const agent = await create({ a: "a" });
+    const { open } = fs.promises;
+    let isDeleted = false;
+    const spy = spyOn(fs.promises, "open").mockImplementation(async (...args) => {
+      if (!isDeleted) {
+        isDeleted = true;
+        expect((await owner.ask("DELETE", `/v1/instances/${instanceId}`)).status).toBe(200);
+        if (isGone) fs.rmSync(instanceFolder(), { recursive: true, force: true });
+      }
+      return open(...args);
+    });
+    try {
+      expect((await owner.ask("PUT", `${agent}/files/b`, "b")).status).toBe(404);
+    } finally {
+      spy.mockRestore();
     }
-    return open(...args);
-  });
-  try {
-    expect((await owner.ask("PUT", `${agent}/files/b`, "b")).status).toBe(404);
-  } finally {
-    spy.mockRestore();
-  }
-  await server.app.settled();
-  expect([isDeleted, fs.existsSync(instanceFolder()), notedChanges()]).toEqual([true, false, []]);
-});
+    await server.app.settled();
+    expect([isDeleted, fs.existsSync(instanceFolder()), notedChanges()]).toEqual([true, false, []]);
+  },
+);
 
 test("a list shows an operator's changes while a change waits for the disk, and no deletions that did not happen", async () => {
   const agent = await create({ a: "a" });
