@@ -23,7 +23,7 @@ export interface WorkerCallParts {
 /**
  * What a call of a tool is charged besides the tool itself: its events, their commits and its worker's thread take less, but
  * others wait for the processor, the disk and the collection of garbage too. With this, an agent that calls tools without
- * end makes about eighty calls a second while others do something.
+ * end makes about sixty calls a second while others do something.
  */
 const CALL_MS = 6;
 /** The same for each character of its input, which crosses threads, is written in events, and becomes garbage. */
@@ -32,11 +32,11 @@ const CHARACTER_MS = 1 / 8_192;
 const MODEL_CALL_MS = 1;
 
 /**
- * Turns of the accounts' agents. Of one account's, while others wait: a few messages of a worker in a turn, and half of the
+ * Turns of the accounts' agents. Of one account's, while others wait: a few messages of a worker in a turn, and a third of the
  * time, of which what they do besides is taken too. While nobody waits, and for who does little, more in a turn: one costs as
  * much as a quarter of a message.
  */
-export const createAgentTurns = (): FairTurns => createFairTurns({ maxMs: 0.25, aloneMs: 2, share: 0.5 });
+export const createAgentTurns = (): FairTurns => createFairTurns({ maxMs: 0.25, aloneMs: 2, share: 0.35 });
 
 /** What the run asks of a model call besides its messages. A summary is text of a limited length, made without tools. */
 function askedFor({ input, tools }: HostedRun, purpose: Purpose): { limits?: AnswerLimits; tools: ToolDescription[] } {
