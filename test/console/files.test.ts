@@ -43,6 +43,10 @@ browserTest("an agent's character is two clicks away, and is changed by keyboard
     await page.getByRole("button", { name: "SOUL.md" }).click();
     await text(page, "SOUL.md").and(page.locator(":enabled")).waitFor();
     expect(await text(page, "SOUL.md").inputValue()).toContain("# Character");
+    await page.waitForFunction(() => {
+      const box = document.querySelector("textarea[aria-label='Text of SOUL.md']")?.getBoundingClientRect();
+      return box !== undefined && box.top >= 0 && box.bottom <= innerHeight;
+    });
     const save = row(page, "SOUL.md").getByRole("button", { name: "Save" });
     expect(await save.isDisabled()).toBe(true);
     await text(page, "SOUL.md").fill("# Character\n\nYou are <b>a librarian</b>.\n");

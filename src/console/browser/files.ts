@@ -144,9 +144,10 @@ export function openFiles(): (agent: AgentIds, isStillWanted: () => boolean) => 
 function open(row: HTMLLIElement | undefined): boolean {
   const fold = row?.querySelector("details");
   const summary = fold?.querySelector("summary");
-  if (!fold || !summary) return false;
+  if (!row || !fold || !summary) return false;
   fold.open = true;
-  summary.focus();
+  summary.focus({ preventScroll: true });
+  row.scrollIntoView(); // the text below it too, which is not there yet
   return true;
 }
 
