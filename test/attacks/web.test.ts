@@ -84,7 +84,8 @@ test("an account's agents fetch bombs: memory stays within bounds, and another's
     inLanes(8, 8, (at) => attacker.ask("POST", `${agents[at]}/messages`, { message: "Go" })),
   );
   expect(countsOf(answers.map(({ status }) => status))).toEqual({ 200: 8 });
-  expect(pages.asked.length).toBe(64);
+  // What has waited for its account's share of the host until its deadline is not asked any more.
+  expect(pages.asked.length).toBeGreaterThan(32);
   await world.expectUnharmed();
   await model.stop();
 });
