@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { createGuard, type Fault } from "../../src/models/local/guards.ts";
+import { createGuard, type Fault, loops } from "../../src/models/local/guards.ts";
 import { lengthWished } from "../../src/models/local/length-wish.ts";
 import { continuationFor, openingsFor } from "../../src/models/local/openings.ts";
 import type { ChatMessage } from "../../src/models/local/protocol.ts";
@@ -60,6 +60,12 @@ test("an agent does not speak of what is the user's as of its own, unless it wri
   expect(createGuard(chat("Write a letter about my roses.")).faultIn("Dear Anna, my roses bloom.")).toBeNull();
   expect(createGuard(chat("I need a poem for my roses.")).faultIn("O my roses, you bloom.")).toBeNull();
   expect(createGuard(chat("Make this kind: Get off my roses!")).faultIn("Please leave my roses.")).toBeNull();
+});
+
+test("what is counted up is no endless list", () => {
+  const numbers = Array.from({ length: 20 }, (_, at) => at + 1).join(", ");
+  const letters = [..."ABCDEFGHIJKLMNOPQRSTUVWXYZ"].join(", ");
+  for (const text of [`${numbers}.`, `${letters}.`]) expect(loops(text)).toBe(false);
 });
 
 test("an example that repeats what it is one of is an echo", () => {

@@ -36,7 +36,7 @@ export async function openEmbedder(files: ModelFiles, threads: number): Promise<
     });
     const data = states?.data as Float32Array;
     const sums = new Float32Array(DIMENSIONS);
-    for (const [at, value] of data.entries()) sums[at % DIMENSIONS] = (sums[at % DIMENSIONS] ?? 0) + value;
+    for (let at = 0; at < data.length; at++) sums[at % DIMENSIONS] = (sums[at % DIMENSIONS] ?? 0) + (data[at] ?? 0);
     const length = Math.hypot(...sums);
     return sums.map((sum) => sum / length);
   }

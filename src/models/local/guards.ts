@@ -214,8 +214,8 @@ function repeats(words: readonly string[], others: readonly string[]): boolean {
   return repeated.length >= 2 && repeated.length >= 2 * (said.length - repeated.length);
 }
 
-/** A model that lists names in a sentence does not come to its end. */
-const ENDLESS_LIST = /(?:[^,;:.!?\n]{1,30},){12}/;
+/** A model that lists names in a sentence does not come to its end. Numbers and letters may be counted up. */
+const ENDLESS_LIST = /(?:[^,;:.!?\n\d]{4,30},){12}/;
 
 /** Whether a sentence or a long run of words is repeated, or a list goes on and on. */
 export function loops(text: string, words = wordsOf(text)): boolean {
