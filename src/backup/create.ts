@@ -34,10 +34,9 @@ export async function createBackup(options: CreateOptions): Promise<CreatedBacku
   try {
     const contents = snapshot.contents();
     const files = watched(snapshot.files(), (done) => onProgress(done, Math.max(done, snapshot.expectedBytes)));
-    const signal = untilAborted?.();
+    const signal = untilAborted?.() ?? new AbortController().signal;
     const archive = await writeArchive(files, () => contents, passphrase);
-    // Aborting this ends also an upload that waits for its server.
-    const size = await destination.write(name, archive.pipeThrough(new TransformStream(), signal ? { signal } : {}));
+    const size = await destination.write(name, archive, signal);
     return { ...contents, size };
   } finally {
     await snapshot.close();

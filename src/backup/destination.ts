@@ -1,10 +1,10 @@
 import { chmod, link, mkdir, open, readdir, rm, stat, unlink } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { S3Client } from "bun";
-import { withTimeout } from "../lib/concurrency.ts";
 import { syncFolder } from "../lib/private-file.ts";
 import { describeSystemError, hasCode } from "../lib/system-error.ts";
 import { removeLeftBehind } from "./left-behind.ts";
+import { uploadToS3 } from "./s3-upload.ts";
 
 /** A backup that is there. */
 export interface StoredBackup {
@@ -22,9 +22,9 @@ export interface Destination {
   list(): Promise<StoredBackup[]>;
   /**
    * Writes a file that must not exist, whole or not at all; it is on disk when this resolves. Returns its size. Throws an
-   * error that names it.
+   * error that names it, or the signal's reason if it aborts.
    */
-  write(name: string, content: ReadableStream<Uint8Array>): Promise<number>;
+  write(name: string, content: ReadableStream<Uint8Array>, signal: AbortSignal): Promise<number>;
   /** A file's content and size; null if it is not there. */
   find(name: string): Promise<{ content: Blob; size: number } | null>;
   remove(name: string): Promise<void>;
@@ -54,7 +54,7 @@ export function locate(file: string): { destination: Destination; name: string }
 function folderDestination(folder: string): Destination {
   const pathOf = (name: string) => join(folder, name);
 
-  async function writeWhole(name: string, content: ReadableStream<Uint8Array>): Promise<number> {
+  async function writeWhole(name: string, content: ReadableStream<Uint8Array>, signal: AbortSignal): Promise<number> {
     await mkdir(folder, { recursive: true, mode: 0o700 });
     await removeLeftBehind(folder, SCHEDULED_UNFINISHED);
     const unfinished = pathOf(`.${name}.unfinished`);
@@ -64,6 +64,7 @@ function folderDestination(folder: string): Destination {
       await chmod(unfinished, 0o600);
       let size = 0;
       for await (const chunk of content) {
+        signal.throwIfAborted();
         await file.writeFile(chunk);
         size += chunk.length;
       }
@@ -92,11 +93,12 @@ function folderDestination(folder: string): Destination {
       }
       return newestFirst(found);
     },
-    async write(name, content) {
+    async write(name, content, signal) {
       if ((await this.find(name)) !== null) throw taken(pathOf(name));
       try {
-        return await writeWhole(name, content);
+        return await writeWhole(name, content, signal);
       } catch (error) {
+        signal.throwIfAborted();
         throw describeSystemError(`${pathOf(name)} cannot be written`, error);
       }
     },
@@ -108,11 +110,7 @@ function folderDestination(folder: string): Destination {
   };
 }
 
-/** S3 takes at most 10,000 parts: with this size a file may have 156 GiB. */
-const PART_BYTES = 16 * 1024 * 1024;
 const MAX_LISTED = 100_000;
-/** How long a failed upload waits until its parts are given back: half of what a server has to stop. */
-const GIVE_BACK_MS = 5_000;
 
 function s3Destination(bucket: string, prefix: string): Destination {
   const client = new S3Client({ bucket });
@@ -143,22 +141,14 @@ function s3Destination(bucket: string, prefix: string): Destination {
       }
       return newestFirst(found);
     },
-    async write(name, content) {
+    async write(name, content, signal) {
       if ((await this.find(name)) !== null) throw taken(pathOf(name));
-      const file = client.file(keyOf(name));
-      const upload = async () => {
-        try {
-          return await file.write(new Response(content), { partSize: PART_BYTES, queueSize: 2, retry: 3 });
-        } catch (error) {
-          // Bun gives the parts back after it has thrown, and this process may end with the error: a later request waits.
-          await withTimeout(
-            file.exists().catch(() => false),
-            GIVE_BACK_MS,
-          );
-          throw error;
-        }
-      };
-      return explained(`${pathOf(name)} cannot be written`, upload());
+      try {
+        return await uploadToS3(client, keyOf(name), content, signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        throw explain(`${pathOf(name)} cannot be written`, error);
+      }
     },
     async find(name) {
       const content = client.file(keyOf(name));

@@ -71,6 +71,14 @@ export const OUTGOING = {
   },
   /** `roost models pull` asks a hub for a model; the deadline is for silence while a file arrives, whose size is known. */
   hub: { files: ["models/store/hub.ts"], deadlineMs: 30_000, answerBytes: 16 * MIB, connections: 1 },
+  /** Backups to S3, from a process of their own; `partMs` is the deadline of a request with a body. */
+  s3: {
+    files: ["backup/s3-upload.ts"],
+    deadlineMs: 30_000,
+    partMs: 10 * 60_000,
+    answerBytes: 64 * KIB,
+    connections: 2,
+  },
   /** Looks for Ollama on this machine, which the console and `roost doctor` then offer. */
   ollama: { files: ["models/ollama.ts"], deadlineMs: 1_000, answerBytes: MIB, connections: 1 },
   /**
