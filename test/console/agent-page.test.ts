@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect } from "bun:test";
 import { faultsOf } from "../support/axe.ts";
 import { browserTest } from "../support/browser.ts";
 import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
-import { focus, openAs, tooWide, withConsole } from "./with-console.ts";
+import { focus, openAs, signUpWithAgent, tooWide, withConsole } from "./with-console.ts";
 
 const PARTS = ["Files", "Skills", "Tools", "Context", "Memory", "Schedules", "Copy"];
 const SIZES = [
@@ -16,11 +16,9 @@ let person: Person;
 beforeAll(async () => {
   // Nothing is asked of the model.
   server = await startTestServer({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: "http://127.0.0.1:9/v1" });
-  person = await server.signUp();
-  const { body: instance } = await person.ask("POST", "/v1/instances", { name: "home" });
-  for (const name of ["Ada", "Bea"]) {
-    await person.ask("POST", `/v1/instances/${instance.instanceId}/agents`, { name });
-  }
+  const ada = await signUpWithAgent(server);
+  person = ada.person;
+  await person.ask("POST", `${ada.instancePath}/agents`, { name: "Bea" });
 });
 afterAll(() => server.stop());
 

@@ -1,11 +1,10 @@
-import { afterAll, beforeAll, beforeEach, expect } from "bun:test";
+import { afterAll, beforeEach, expect } from "bun:test";
 import type { Page } from "playwright-core";
 import { outsideTool, strangersTool } from "../approvals/asking.ts";
 import { faultsOf } from "../support/axe.ts";
 import { browserTest } from "../support/browser.ts";
-import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
-import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
-import { withConsoleAs } from "./with-console.ts";
+import type { Person } from "../support/test-server.ts";
+import { signUpWithAgent, startWithModel, withConsoleAs } from "./with-console.ts";
 
 const LAPTOP = { width: 1366, height: 640 };
 const PHONE = { width: 390, height: 844 };
@@ -13,27 +12,14 @@ const PHONE = { width: 390, height: 844 };
 const THUMB = 44;
 
 const mail = outsideTool("mail");
-let model: MockModelServer;
-let server: TestServer;
 let person: Person;
 let agentPath: string;
 
-beforeAll(async () => {
-  model = startMockModelServer();
-  const settings = { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url };
-  server = await startTestServer(settings, { moreTools: [mail.tool, strangersTool()] });
-});
-afterAll(async () => {
-  await server.stop();
-  await model.stop();
-});
+const { model, server, stop } = await startWithModel({ moreTools: [mail.tool, strangersTool()] });
+afterAll(stop);
 beforeEach(async () => {
   mail.acted.length = 0;
-  person = await server.signUp();
-  const { body: instance } = await person.ask("POST", "/v1/instances", { name: "home" });
-  const agents = `/v1/instances/${instance.instanceId}/agents`;
-  const { body: agent } = await person.ask("POST", agents, { name: "Ada" });
-  agentPath = `${agents}/${agent.agentId}`;
+  ({ person, agentPath } = await signUpWithAgent(server));
 });
 
 const withPage = (use: (page: Page) => Promise<void>) => withConsoleAs(server, person, use);

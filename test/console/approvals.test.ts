@@ -1,27 +1,17 @@
-import { afterAll, beforeAll, beforeEach, expect } from "bun:test";
+import { afterAll, beforeEach, expect } from "bun:test";
 import type { Page } from "playwright-core";
 import { outsideTool } from "../approvals/asking.ts";
 import { faultsOf } from "../support/axe.ts";
 import { browserTest } from "../support/browser.ts";
-import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
 import { storeApproval } from "../support/stored-approval.ts";
-import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
-import { lookAgain, openAs, SIZES, tooWide, withConsole } from "./with-console.ts";
+import type { Person } from "../support/test-server.ts";
+import { lookAgain, openAs, SIZES, startWithModel, tooWide, withConsole } from "./with-console.ts";
 
 const mail = outsideTool("mail");
-let model: MockModelServer;
-let server: TestServer;
 let person: Person;
 
-beforeAll(async () => {
-  model = startMockModelServer();
-  const settings = { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url };
-  server = await startTestServer(settings, { moreTools: [mail.tool] });
-});
-afterAll(async () => {
-  await server.stop();
-  await model.stop();
-});
+const { model, server, stop } = await startWithModel({ moreTools: [mail.tool] });
+afterAll(stop);
 beforeEach(async () => {
   mail.acted.length = 0;
   person = await server.signUp();

@@ -1,34 +1,19 @@
-import { afterAll, beforeAll, beforeEach, expect } from "bun:test";
+import { afterAll, beforeEach, expect } from "bun:test";
 import type { Page } from "playwright-core";
 import { now } from "../../src/tools/now.ts";
 import { browserTest } from "../support/browser.ts";
-import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
-import { type AskingTool, askingTool } from "../support/scripted-tools.ts";
-import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
-import { lookAgain, withConsoleAs } from "./with-console.ts";
+import { askingTool } from "../support/scripted-tools.ts";
+import type { Person } from "../support/test-server.ts";
+import { lookAgain, signUpWithAgent, startWithModel, withConsoleAs } from "./with-console.ts";
 
-let model: MockModelServer;
-let server: TestServer;
-let send: AskingTool;
 let person: Person;
 let agentPath: string;
 
-beforeAll(async () => {
-  model = startMockModelServer();
-  send = askingTool("send", "outside");
-  const settings = { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url };
-  server = await startTestServer(settings, { tools: [now, send.tool] });
-});
-afterAll(async () => {
-  await server.stop();
-  await model.stop();
-});
+const send = askingTool("send", "outside");
+const { model, server, stop } = await startWithModel({ tools: [now, send.tool] });
+afterAll(stop);
 beforeEach(async () => {
-  person = await server.signUp();
-  const { body: instance } = await person.ask("POST", "/v1/instances", { name: "home" });
-  const agents = `/v1/instances/${instance.instanceId}/agents`;
-  const { body: agent } = await person.ask("POST", agents, { name: "Ada" });
-  agentPath = `${agents}/${agent.agentId}`;
+  ({ person, agentPath } = await signUpWithAgent(server));
 });
 
 const withPage = (use: (page: Page) => Promise<void>) => withConsoleAs(server, person, use);

@@ -7,7 +7,7 @@ import { bundleOf, filesIn, manifest } from "../bundles/archives.ts";
 import { faultsOf } from "../support/axe.ts";
 import { browserTest } from "../support/browser.ts";
 import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
-import { withConsoleAs } from "./with-console.ts";
+import { signUpWithAgent, withConsoleAs } from "./with-console.ts";
 
 let server: TestServer;
 let person: Person;
@@ -16,10 +16,9 @@ const folder = mkdtempSync(join(tmpdir(), "roost-copies-"));
 
 beforeAll(async () => {
   server = await startTestServer({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: "http://127.0.0.1:9/v1" });
-  person = await server.signUp();
-  const { body: instance } = await person.ask("POST", "/v1/instances", { name: "home" });
-  const { body: agent } = await person.ask("POST", `/v1/instances/${instance.instanceId}/agents`, { name: "Ada" });
-  hash = `#${instance.instanceId}/${agent.agentId}/copy`;
+  const ada = await signUpWithAgent(server);
+  person = ada.person;
+  hash = `${ada.hash}/copy`;
 });
 afterAll(async () => {
   await server.stop();

@@ -3,7 +3,7 @@ import type { Page } from "playwright-core";
 import { faultsOf } from "../support/axe.ts";
 import { browserTest } from "../support/browser.ts";
 import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
-import { SIZES, tooWide, withConsoleAs } from "./with-console.ts";
+import { SIZES, signUpWithAgent, tooWide, withConsoleAs } from "./with-console.ts";
 
 let server: TestServer;
 let person: Person;
@@ -15,12 +15,10 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 beforeEach(async () => {
-  person = await server.signUp();
-  const { body: instance } = await person.ask("POST", "/v1/instances", { name: "home" });
-  const agents = `/v1/instances/${instance.instanceId}/agents`;
-  const { body: agent } = await person.ask("POST", agents, { name: "Ada" });
-  files = `${agents}/${agent.agentId}/files`;
-  hash = `#${instance.instanceId}/${agent.agentId}`;
+  const ada = await signUpWithAgent(server);
+  person = ada.person;
+  files = `${ada.agentPath}/files`;
+  hash = ada.hash;
 });
 
 const withPage = (use: (page: Page) => Promise<void>) => withConsoleAs(server, person, use, hash);

@@ -1,23 +1,14 @@
-import { afterAll, beforeAll, beforeEach, expect } from "bun:test";
+import { afterAll, beforeEach, expect } from "bun:test";
 import type { Page } from "playwright-core";
 import { faultsOf } from "../support/axe.ts";
 import { browserTest } from "../support/browser.ts";
-import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
-import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
-import { lookAgain, openAs, withConsole, withConsoleAs } from "./with-console.ts";
+import type { Person } from "../support/test-server.ts";
+import { lookAgain, openAs, startWithModel, withConsole, withConsoleAs } from "./with-console.ts";
 
-let model: MockModelServer;
-let server: TestServer;
 let person: Person;
 
-beforeAll(async () => {
-  model = startMockModelServer();
-  server = await startTestServer({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url });
-});
-afterAll(async () => {
-  await server.stop();
-  await model.stop();
-});
+const { server, stop } = await startWithModel();
+afterAll(stop);
 beforeEach(async () => {
   person = await server.signUp();
 });

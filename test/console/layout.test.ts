@@ -1,25 +1,16 @@
-import { afterAll, beforeAll, beforeEach, expect } from "bun:test";
+import { afterAll, beforeEach, expect } from "bun:test";
 import { faultsOf } from "../support/axe.ts";
 import { browserTest } from "../support/browser.ts";
-import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
-import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
-import { openAs, withConsole } from "./with-console.ts";
+import type { Person } from "../support/test-server.ts";
+import { openAs, startWithModel, withConsole } from "./with-console.ts";
 
 const LAPTOP = { width: 1366, height: 640 };
 const PHONE = { width: 390, height: 844 };
 
-let model: MockModelServer;
-let server: TestServer;
 let person: Person;
 
-beforeAll(async () => {
-  model = startMockModelServer();
-  server = await startTestServer({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url });
-});
-afterAll(async () => {
-  await server.stop();
-  await model.stop();
-});
+const { model, server, stop } = await startWithModel();
+afterAll(stop);
 beforeEach(async () => {
   person = await server.signUp();
 });

@@ -3,7 +3,7 @@ import { type McpService, startMcpService } from "../mcp/mcp-service.ts";
 import { faultsOf } from "../support/axe.ts";
 import { browserTest } from "../support/browser.ts";
 import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
-import { SIZES, tooWide, withConsoleAs } from "./with-console.ts";
+import { SIZES, signUpWithAgent, tooWide, withConsoleAs } from "./with-console.ts";
 
 const search = { name: "search", description: "Searches the documents." };
 let service: McpService;
@@ -20,11 +20,10 @@ afterAll(async () => {
   await service.stop();
 });
 beforeEach(async () => {
-  person = await server.signUp();
-  const { instanceId } = (await person.ask("POST", "/v1/instances", { name: "home" })).body;
-  const { agentId } = (await person.ask("POST", `/v1/instances/${instanceId}/agents`, { name: "Ada" })).body;
-  servers = `/v1/instances/${instanceId}/mcp-servers`;
-  hash = `#${instanceId}/${agentId}/tools`;
+  const ada = await signUpWithAgent(server);
+  person = ada.person;
+  servers = `${ada.instancePath}/mcp-servers`;
+  hash = `${ada.hash}/tools`;
 });
 
 browserTest("what has changed at an MCP server is shown, and approved as it is shown", async () => {

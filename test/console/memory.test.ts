@@ -3,7 +3,7 @@ import type { Page } from "playwright-core";
 import { faultsOf } from "../support/axe.ts";
 import { browserTest } from "../support/browser.ts";
 import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
-import { withConsoleAs } from "./with-console.ts";
+import { signUpWithAgent, withConsoleAs } from "./with-console.ts";
 
 let server: TestServer;
 let person: Person;
@@ -11,12 +11,10 @@ let hash: string;
 
 beforeAll(async () => {
   server = await startTestServer({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: "http://127.0.0.1:9/v1" });
-  person = await server.signUp();
-  const { body: instance } = await person.ask("POST", "/v1/instances", { name: "home" });
-  const agents = `/v1/instances/${instance.instanceId}/agents`;
-  const { body: agent } = await person.ask("POST", agents, { name: "Ada" });
-  await person.ask("PUT", `${agents}/${agent.agentId}/files/notes.md`, "Maren drinks <b>Earl Grey</b>.\n");
-  hash = `#${instance.instanceId}/${agent.agentId}/memory`;
+  const ada = await signUpWithAgent(server);
+  person = ada.person;
+  await person.ask("PUT", `${ada.agentPath}/files/notes.md`, "Maren drinks <b>Earl Grey</b>.\n");
+  hash = `${ada.hash}/memory`;
 });
 afterAll(() => server.stop());
 

@@ -1,27 +1,16 @@
-import { afterAll, beforeAll, beforeEach, expect } from "bun:test";
+import { afterAll, beforeEach, expect } from "bun:test";
 import type { Page } from "playwright-core";
 import { faultsOf } from "../support/axe.ts";
 import { browserTest } from "../support/browser.ts";
-import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
-import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
-import { tooWide, withConsoleAs } from "./with-console.ts";
+import type { Person } from "../support/test-server.ts";
+import { signUpWithAgent, startWithModel, tooWide, withConsoleAs } from "./with-console.ts";
 
-let model: MockModelServer;
-let server: TestServer;
 let person: Person;
 
-beforeAll(async () => {
-  model = startMockModelServer();
-  server = await startTestServer({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url });
-});
-afterAll(async () => {
-  await server.stop();
-  await model.stop();
-});
+const { model, server, stop } = await startWithModel();
+afterAll(stop);
 beforeEach(async () => {
-  person = await server.signUp();
-  const { body: instance } = await person.ask("POST", "/v1/instances", { name: "home" });
-  await person.ask("POST", `/v1/instances/${instance.instanceId}/agents`, { name: "Ada" });
+  ({ person } = await signUpWithAgent(server));
 });
 
 /** Has the agent answer with this text, in small pieces. */

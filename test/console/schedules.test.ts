@@ -1,35 +1,32 @@
-import { afterAll, beforeAll, beforeEach, expect } from "bun:test";
+import { afterAll, beforeEach, expect } from "bun:test";
 import type { Page } from "playwright-core";
 import { HOUR, handClock } from "../lib/hand-clock.ts";
 import { readEvents } from "../messages/conversation.ts";
 import { faultsOf } from "../support/axe.ts";
 import { browserTest } from "../support/browser.ts";
-import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
-import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
-import { focus, openAs, SIZES, tooWide, withConsole, withConsoleAs } from "./with-console.ts";
+import type { Person } from "../support/test-server.ts";
+import {
+  focus,
+  openAs,
+  SIZES,
+  signUpWithAgent,
+  startWithModel,
+  tooWide,
+  withConsole,
+  withConsoleAs,
+} from "./with-console.ts";
 
 const clock = handClock();
-let model: MockModelServer;
-let server: TestServer;
 let person: Person;
 let agentPath: string;
 let hash: string;
 
-beforeAll(async () => {
-  model = startMockModelServer();
-  server = await startTestServer({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url }, { clock });
-});
-afterAll(async () => {
-  await server.stop();
-  await model.stop();
-});
+const { server, stop } = await startWithModel({ clock });
+afterAll(stop);
 beforeEach(async () => {
-  person = await server.signUp();
-  const { body: instance } = await person.ask("POST", "/v1/instances", { name: "home" });
-  const agents = `/v1/instances/${instance.instanceId}/agents`;
-  const { body: agent } = await person.ask("POST", agents, { name: "Ada" });
-  agentPath = `${agents}/${agent.agentId}`;
-  hash = `#${instance.instanceId}/${agent.agentId}/schedules`;
+  const ada = await signUpWithAgent(server);
+  ({ person, agentPath } = ada);
+  hash = `${ada.hash}/schedules`;
 });
 
 const listed = async () => (await person.ask("GET", `${agentPath}/schedules`)).body.data;

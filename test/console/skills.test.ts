@@ -7,7 +7,7 @@ import { fingerprint } from "../../src/skills/fingerprint.ts";
 import { faultsOf } from "../support/axe.ts";
 import { browserTest } from "../support/browser.ts";
 import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
-import { focus, openAs, SIZES, tooWide, withConsole, withConsoleAs } from "./with-console.ts";
+import { focus, openAs, SIZES, signUpWithAgent, tooWide, withConsole, withConsoleAs } from "./with-console.ts";
 
 let server: TestServer;
 let person: Person;
@@ -20,11 +20,10 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 beforeEach(async () => {
-  person = await server.signUp();
-  const { body: instance } = await person.ask("POST", "/v1/instances", { name: "home" });
-  const { body: agent } = await person.ask("POST", `/v1/instances/${instance.instanceId}/agents`, { name: "Ada" });
-  skillsPath = `/v1/instances/${instance.instanceId}/skills`;
-  hash = `#${instance.instanceId}/${agent.agentId}/skills`;
+  const ada = await signUpWithAgent(server);
+  person = ada.person;
+  skillsPath = `${ada.instancePath}/skills`;
+  hash = `${ada.hash}/skills`;
   folder = mkdtempSync(join(tmpdir(), "roost-skill-"));
   return () => rmSync(folder, { recursive: true });
 });

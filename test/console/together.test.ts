@@ -1,32 +1,22 @@
-import { afterAll, beforeAll, beforeEach, expect } from "bun:test";
+import { afterAll, beforeEach, expect } from "bun:test";
 import type { Page } from "playwright-core";
 import { outsideTool } from "../approvals/asking.ts";
 import { readEvents } from "../messages/conversation.ts";
 import { browserTest } from "../support/browser.ts";
-import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
-import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
-import { withConsoleAs } from "./with-console.ts";
+import type { Person } from "../support/test-server.ts";
+import { signUpWithAgent, startWithModel, withConsoleAs } from "./with-console.ts";
 
-let model: MockModelServer;
-let server: TestServer;
 let person: Person;
 let agents: string;
 const mail = outsideTool("mail");
 
-beforeAll(async () => {
-  model = startMockModelServer();
-  const settings = { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url };
-  server = await startTestServer(settings, { moreTools: [mail.tool] });
-});
-afterAll(async () => {
-  await server.stop();
-  await model.stop();
-});
+const { model, server, stop } = await startWithModel({ moreTools: [mail.tool] });
+afterAll(stop);
 beforeEach(async () => {
-  person = await server.signUp();
-  const { instanceId } = (await person.ask("POST", "/v1/instances", { name: "home" })).body;
-  agents = `/v1/instances/${instanceId}/agents`;
-  for (const name of ["Ada", "Bob"]) await person.ask("POST", agents, { name });
+  const ada = await signUpWithAgent(server);
+  person = ada.person;
+  agents = `${ada.instancePath}/agents`;
+  await person.ask("POST", agents, { name: "Bob" });
 });
 
 const withPage = (use: (page: Page) => Promise<void>) => withConsoleAs(server, person, use);

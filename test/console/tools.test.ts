@@ -3,7 +3,7 @@ import type { Page } from "playwright-core";
 import { faultsOf } from "../support/axe.ts";
 import { browserTest } from "../support/browser.ts";
 import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
-import { SIZES, tooWide, withConsoleAs } from "./with-console.ts";
+import { SIZES, signUpWithAgent, tooWide, withConsoleAs } from "./with-console.ts";
 
 let server: TestServer;
 let person: Person;
@@ -16,13 +16,10 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 beforeEach(async () => {
-  person = await server.signUp();
-  const { body: instance } = await person.ask("POST", "/v1/instances", { name: "home" });
-  const agents = `/v1/instances/${instance.instanceId}/agents`;
   const tools = { now: "deny", gone__tool: "ask" };
-  const { body: agent } = await person.ask("POST", agents, { name: "Ada", tools });
-  agentPath = `${agents}/${agent.agentId}`;
-  hash = `#${instance.instanceId}/${agent.agentId}/tools`;
+  const ada = await signUpWithAgent(server, { name: "Ada", tools });
+  ({ person, agentPath } = ada);
+  hash = `${ada.hash}/tools`;
 });
 
 const policies = async () => (await person.ask("GET", agentPath)).body.tools;

@@ -1,6 +1,34 @@
 import { expect } from "bun:test";
 import type { BrowserContext, Locator, Page } from "playwright-core";
 import { withBrowser } from "../support/browser.ts";
+import { startMockModelServer } from "../support/mock-model-server.ts";
+import { startTestServer, type TestServer } from "../support/test-server.ts";
+
+/** A server whose model answers as scripted; `stop` ends both. */
+export async function startWithModel(
+  options: Parameters<typeof startTestServer>[1] = {},
+  settings: Record<string, string> = {},
+) {
+  const model = startMockModelServer();
+  const server = await startTestServer(
+    { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url, ...settings },
+    options,
+  );
+  async function stop(): Promise<void> {
+    await server.stop();
+    await model.stop();
+  }
+  return { model, server, stop };
+}
+
+/** A new person with an instance and an agent, the paths of both in the API, and the agent's address in the console. */
+export async function signUpWithAgent(server: TestServer, agent: object = { name: "Ada" }) {
+  const person = await server.signUp();
+  const { instanceId } = (await person.ask("POST", "/v1/instances", { name: "home" })).body;
+  const instancePath = `/v1/instances/${instanceId}`;
+  const { agentId } = (await person.ask("POST", `${instancePath}/agents`, agent)).body;
+  return { person, instancePath, agentPath: `${instancePath}/agents/${agentId}`, hash: `#${instanceId}/${agentId}` };
+}
 
 /** A laptop and a phone, in CSS pixels. */
 export const SIZES = [
