@@ -116,15 +116,18 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
     }
     const place = lasting.open(caller, "run");
     let opened: EventStream | undefined;
+    let ended: Promise<EndedRun> | undefined;
     try {
       const run = await send((queued) => {
         if (stream) opened = followRun(place, hub.openAhead, queued);
+        // Later, the run may have ended already, and its answer been cleared.
+        else ended = runs.whenEnded(queued.runId);
       });
       if (stream) return streams.toResponse(request, opened ?? followRun(place, hub.open, run));
       keepOpen(request);
-      const ended = await runs.whenEnded(run.runId);
+      const answered = await (ended ?? runs.whenEnded(run.runId));
       place.close();
-      return replyOf(ended, clock);
+      return replyOf(answered, clock);
     } catch (error) {
       opened?.end();
       place.close();

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, beforeEach, describe, expect, spyOn, test } from "bun:test";
 import { type Conversation, kindsOf, readEvents, startConversation } from "./conversation.ts";
 
 let it: Conversation;
@@ -226,6 +226,25 @@ describe("a conversation", () => {
     const frames = await log.until(({ event, data }) => event === "run.completed" && data.runId === runId);
     expect(frames.filter(({ data }) => data.runId === kept.runId).map(({ event }) => event)).toContain("message.delta");
   });
+});
+
+test("a request whose run is cancelled and cleared before the disk has its message is answered all the same", async () => {
+  const { store } = it.server.foundation;
+  const { commitSoon } = store;
+  const synced = Promise.withResolvers<void>();
+  const slowDisk = spyOn(store, "commitSoon").mockImplementation(async (work, durability, owner) => {
+    const result = await commitSoon(work, durability, owner);
+    if (durability === "full") await synced.promise;
+    return result;
+  });
+  await using events = await follow("after=0");
+  const pending = say(idOfDefault(), "hang");
+  await events.until(({ event }) => event === "run.started");
+  slowDisk.mockRestore();
+  expect((await ask("DELETE", "/messages")).status).toBe(200);
+  await it.server.app.settled();
+  synced.resolve();
+  expect((await pending).finishReason).toBe("cancelled");
 });
 
 describe("deleting a conversation", () => {

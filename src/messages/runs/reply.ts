@@ -1,6 +1,7 @@
 import { newId } from "../../lib/id.ts";
 import type { RunOutcome, Usage } from "../../runtime/protocol.ts";
-import type { NewMessage } from "../queries.ts";
+import type { MessageQueries, NewMessage } from "../queries.ts";
+import { type MessageRecord, showMessage } from "../record.ts";
 import type { Run } from "../schema.ts";
 
 export interface ReplyParts {
@@ -36,4 +37,10 @@ export function replyOfRun(run: Run, { text, outcome, usage, isTainted, sender, 
     originType: null,
     originId: null,
   };
+}
+
+/** The message that an ended run has ended with; null if it failed before it wrote any text, or was cleared since. */
+export function readReply(queries: Pick<MessageQueries, "reply">, run: Run): MessageRecord | null {
+  const reply = queries.reply(run.conversationId, run.messageId);
+  return reply ? showMessage(reply) : null;
 }

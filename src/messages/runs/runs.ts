@@ -6,7 +6,6 @@ import type { JournalStep, LoopEvent, RunOutcome } from "../../runtime/protocol.
 import type { Durability, Store } from "../../storage/store.ts";
 import type { AgentEvent } from "../events/event.ts";
 import type { RunsOf } from "../queries.ts";
-import { showMessage } from "../record.ts";
 import { isUnfinished, type Run, type RunStatus } from "../schema.ts";
 import { type ActiveRun, createActiveRuns, idsOf, newActive } from "./active-runs.ts";
 import { BROKEN, createEnding, type EndedRun, type EndingParts, LOST, type RunListener } from "./ending.ts";
@@ -16,6 +15,7 @@ import { createParking, type Decision } from "./parking.ts";
 import { parkingQueries } from "./parking-queries.ts";
 import type { PreparedRun } from "./prepare.ts";
 import { addCalls, advance, newProgress, savedOf } from "./progress.ts";
+import { readReply } from "./reply.ts";
 import { pageOfRuns } from "./run-page.ts";
 import { createRunQueue } from "./run-queue.ts";
 import { createUnkeptRuns, type UnkeptRunParts, type UnkeptRuns } from "./unkept-runs.ts";
@@ -286,10 +286,9 @@ export function createRuns(parts: RunParts): Runs {
       const found = queries.run(runId);
       if (!found) throw notFound("run");
       const run = accountOf(found.instanceId) === undefined ? store.transaction(() => cancel(found)) : found;
-      if (!isUnfinished(run)) {
-        const reply = queries.reply(run.conversationId, run.messageId);
-        return Promise.resolve({ run, reply: reply ? showMessage(reply) : null });
-      }
+      if (!isUnfinished(run)) return Promise.resolve({ run, reply: readReply(queries, run) });
+      const forget = () => void awaited.delete(runId); // a run whose transaction has failed does not end
+      store.afterCommit(() => {}, forget);
       return new Promise((resolve) => void awaited.set(runId, [...(awaited.get(runId) ?? []), resolve]));
     },
     recover() {
