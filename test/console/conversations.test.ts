@@ -173,6 +173,32 @@ browserTest("a conversation is forked with all that was said, and deleted after 
   });
 });
 
+browserTest("a conversation is renamed in its row, and keeps its name if nothing is saved", async () => {
+  await begin("Letters");
+  await withPage(async (page) => {
+    await follow(page, "Letters");
+    await focus(fold(page));
+    await page.keyboard.press("Enter");
+    const rename = page.getByRole("button", { name: "Rename Letters" });
+    await focus(rename);
+    await page.keyboard.press("Enter");
+    await page.keyboard.type("Nothing");
+    await page.keyboard.press("Escape");
+    expect(await rename.evaluate((it) => it === document.activeElement)).toBe(true);
+    expect((await listed())[0].title).toBe("Letters");
+    await page.keyboard.press("Enter");
+    const field = page.getByLabel("New name of Letters");
+    await page.setViewportSize({ width: 390, height: 844 });
+    expect([await tooWide(page), await faultsOf(page)]).toEqual([false, []]);
+    await field.fill("<b>Letters</b> to Maren");
+    await page.keyboard.press("Enter");
+    await named(page, "<b>Letters</b> to Maren").waitFor();
+    expect((await listed())[0].title).toBe("<b>Letters</b> to Maren");
+    // The default one has no row for this.
+    expect(await page.getByRole("button", { name: /^Rename/ }).allTextContents()).toEqual(["Rename"]);
+  });
+});
+
 browserTest("a failed run offers to send its message again, beside its error, also after a reload", async () => {
   await withPage(async (page) => {
     model.script({ kind: "status", status: 400, body: { error: { message: "no such model" } } });

@@ -54,14 +54,18 @@ export function openConversations(write: (hash: string) => void): Conversations 
     if (isOpen) link.setAttribute("aria-current", "true");
     const facts = [messageCount === 0 ? "no messages yet" : ago(updatedAt), CAUSES[origin.type] ?? ""];
     const about = make("span", "soft", facts.filter((fact) => fact !== "").join(" · "));
+    const actions = make("span");
     const item = make("li", "", make("div", "", link, about));
+    if (!isDefault) {
+      actions.append(renaming(item, ids, one));
+    }
     if (messageCount > 0) {
       const fork = makeButton("Fork", "quiet", async () => {
         write(hashIn(ids, await forkOf(ids, one)));
       });
       fork.title = "Copies it, to go on differently from here";
       fork.setAttribute("aria-label", `Fork ${title}`);
-      item.append(fork);
+      actions.append(fork);
     }
     if (!isDefault) {
       const remove = make("button", "quiet", "Delete");
@@ -73,9 +77,43 @@ export function openConversations(write: (hash: string) => void): Conversations 
         if (isOpen && of === chosen) location.hash = hashOf(ids.instanceId, ids.agentId);
         fold.querySelector("summary")?.focus();
       });
-      item.append(remove);
+      actions.append(remove);
     }
+    if (actions.hasChildNodes()) item.append(actions);
     return item;
+  }
+
+  /** A button that asks for another title in the row. */
+  function renaming(item: HTMLElement, ids: AgentIds, one: Conversation): HTMLButtonElement {
+    const button = make("button", "quiet", "Rename");
+    button.type = "button";
+    button.setAttribute("aria-label", `Rename ${titleOf(one)}`);
+    button.addEventListener("click", () => {
+      const before = [...item.children];
+      const form = askForTitle(one, async (title) => {
+        const path = { ...ids, conversationId: one.conversationId };
+        const named = await roost.patch(ONE, { path, body: { title } });
+        if (shown?.conversationId === named.conversationId) show(named);
+        const renamed = row(named);
+        item.replaceWith(renamed);
+        renamed.querySelector("a")?.focus();
+      });
+      form.addEventListener("keydown", (event) => {
+        if (event.key !== "Escape") return;
+        // The list stays open.
+        event.stopPropagation();
+        item.replaceChildren(...before);
+        button.focus();
+      });
+      item.replaceChildren(form);
+      form.querySelector("input")?.select();
+    });
+    return button;
+  }
+
+  function show(one: Conversation): void {
+    shown = one;
+    name.replaceChildren(nameOf(titleOf(one)));
   }
 
   fillWhenOpened(
@@ -115,8 +153,7 @@ export function openConversations(write: (hash: string) => void): Conversations 
       name.textContent = "…";
       const found = await roost.get(ONE, { path: { ...idsOf(next), conversationId: next.conversationId } });
       if (next !== chosen) return;
-      shown = found;
-      name.replaceChildren(nameOf(titleOf(found)));
+      show(found);
     },
     async said(choice, text) {
       if (choice !== chosen || shown === null) return;
@@ -124,9 +161,7 @@ export function openConversations(write: (hash: string) => void): Conversations 
       if (shown.isDefault || shown.title !== null || shown.origin.type !== "user") return;
       const path = { ...idsOf(choice), conversationId: shown.conversationId };
       const named = await roost.patch(ONE, { path, body: { title: firstWords(text) } });
-      if (choice !== chosen) return;
-      shown = named;
-      name.replaceChildren(nameOf(titleOf(named)));
+      if (choice === chosen) show(named);
     },
   };
 }
@@ -142,6 +177,20 @@ const hashIn = ({ instanceId, agentId }: AgentIds, { conversationId, isDefault }
 
 const titleOf = ({ title, isDefault }: Conversation): string =>
   isDefault ? DEFAULT : (title ?? "Untitled conversation");
+
+/** A form for its title in the place of its name. Without one, it is named by the next words said in it. */
+function askForTitle(one: Conversation, save: (title: string | null) => Promise<void>): HTMLFormElement {
+  const field = make("input");
+  field.value = one.title ?? "";
+  field.maxLength = 200;
+  field.setAttribute("aria-label", `New name of ${titleOf(one)}`);
+  const form = make("form", "", field, make("button", "", "Save"));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    void attempt(form, () => save(field.value.trim() || null));
+  });
+  return form;
+}
 
 /** A copy of all that was said in it so far, under a name of its own. */
 async function forkOf(ids: AgentIds, one: Conversation): Promise<Conversation> {
