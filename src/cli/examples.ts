@@ -80,6 +80,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   "agent delete": ["roost agent delete home librarian"],
   "conversation list": ["roost conversation list home librarian"],
   "conversation new": ["roost conversation new home librarian --title Trips"],
+  "conversation rename": ["roost conversation rename home librarian Trips --title Holidays"],
   "conversation fork": [
     "roost conversation fork home librarian default",
     "roost conversation fork home librarian Trips --message msg_0123…",

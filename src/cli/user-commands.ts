@@ -66,7 +66,7 @@ export function addUserCommands(program: Command): void {
   onServer(ofAgent(group("chat", "talk with an agent")))
     .option("--conversation <conversation>", `${CONVERSATION}; else the default one`)
     .action(async (instance, agent, options) => (await import("./user/chat.ts")).chat(instance, agent, options));
-  addConversationCommands(group("conversation", "list, start, fork and delete an agent's conversations"));
+  addConversationCommands(group("conversation", "list, start, rename, fork and delete an agent's conversations"));
   asJson(ofAgent(group("context", "show what an agent's next prompt would hold, and its tokens")))
     .option("--conversation <conversation>", `${CONVERSATION}; else the default one`)
     .action(async (instance, agent, options) =>
@@ -192,6 +192,11 @@ export function addUserCommands(program: Command): void {
       .option("--title <title>", "what it is about")
       .action(async (instance, agent, options) =>
         (await import("./user/conversation.ts")).newConversation(instance, agent, options),
+      );
+    asJson(within(conversation.command("rename").description("change the title of one")))
+      .requiredOption("--title <title>", "what it is about")
+      .action(async (instance, agent, given, options) =>
+        (await import("./user/conversation.ts")).renameConversation(instance, agent, given, options),
       );
     asJson(within(conversation.command("fork").description("start one with a copy of another's messages")))
       .option("--message <id>", "the last message to copy; by default, all are copied")

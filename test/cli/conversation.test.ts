@@ -186,7 +186,7 @@ test("a chat continues after an answer that failed", async () => {
   expect(await terminal.exited).toBe(0);
 });
 
-test("conversations are started, used, forked, listed and deleted, by title or id", async () => {
+test("conversations are started, used, renamed, forked, listed and deleted, by title or id", async () => {
   const agent = await makeAgent();
   const conversation = (...words: string[]) =>
     run(home, ["conversation", words[0] ?? "", "Hello", agent, ...words.slice(1)]);
@@ -204,9 +204,10 @@ test("conversations are started, used, forked, listed and deleted, by title or i
   // Two have the title now.
   const twice = await conversation("delete", "Trips", "--yes");
   expect([twice.code, twice.errors]).toEqual([1, expect.stringContaining("2 match conversation")]);
-  expect((await conversation("delete", forked.conversationId, "--yes")).output).toBe(
-    `Deleted ${forked.conversationId}.\n`,
+  expect((await conversation("rename", forked.conversationId, "--title", "Holidays")).output).toBe(
+    `Renamed to Holidays  ${forked.conversationId}\n`,
   );
+  expect((await conversation("delete", "Holidays", "--yes")).output).toBe(`Deleted ${forked.conversationId}.\n`);
   expect(await chat("Trips", "/clear\n")).toMatchObject({ code: 0 });
   const left = (await conversation("list", "--json")).json();
   expect(left.map(({ messageCount }: { messageCount: number }) => messageCount).sort()).toEqual([0, 4]);

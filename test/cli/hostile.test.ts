@@ -64,6 +64,7 @@ const COMMANDS: Record<string, { words: string[]; input?: string; json?: false |
   context: { words: ["context", INSTANCE, AGENT, "--conversation", CONVERSATION] },
   "conversation list": { words: ["conversation", "list", INSTANCE, AGENT], list: true },
   "conversation new": { words: ["conversation", "new", INSTANCE, AGENT, "--title", "x"] },
+  "conversation rename": { words: ["conversation", "rename", INSTANCE, AGENT, CONVERSATION, "--title", "x"] },
   "conversation fork": { words: ["conversation", "fork", INSTANCE, AGENT, CONVERSATION] },
   "conversation delete": { words: ["conversation", "delete", INSTANCE, AGENT, CONVERSATION, "--yes"] },
   send: { words: ["send", INSTANCE, AGENT, "Hi"] },

@@ -51,6 +51,20 @@ export async function newConversation(
   print("Begun", made, options);
 }
 
+/** `roost conversation rename INSTANCE AGENT CONVERSATION --title TITLE` */
+export async function renameConversation(
+  instance: string,
+  givenAgent: string,
+  given: string,
+  { title, ...options }: Options & { title: string },
+): Promise<void> {
+  const client = openClient(options);
+  const agent = await findAgent(client, instance, givenAgent);
+  const { conversationId } = await findConversation(client, agent, given);
+  const renamed = await client.patch(CONVERSATION, { path: { ...idsOf(agent), conversationId }, body: { title } });
+  print("Renamed to", renamed, options);
+}
+
 /** `roost conversation fork INSTANCE AGENT CONVERSATION`: up to and including a message, the last one if none is named. */
 export async function forkConversation(
   instance: string,
