@@ -3,6 +3,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import { S3Client } from "bun";
 import { syncFolder } from "../lib/private-file.ts";
 import { describeSystemError, hasCode } from "../lib/system-error.ts";
+import { untilAborted } from "../lib/until-aborted.ts";
 import { removeLeftBehind } from "./left-behind.ts";
 import { uploadToS3 } from "./s3-upload.ts";
 
@@ -142,7 +143,7 @@ function s3Destination(bucket: string, prefix: string): Destination {
       return newestFirst(found);
     },
     async write(name, content, signal) {
-      if ((await this.find(name)) !== null) throw taken(pathOf(name));
+      if ((await untilAborted(this.find(name), signal)) !== null) throw taken(pathOf(name));
       try {
         return await uploadToS3(client, keyOf(name), content, signal);
       } catch (error) {

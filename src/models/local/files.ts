@@ -51,7 +51,7 @@ function filesOfCheckout(): ModelFiles {
 
 /**
  * Unpacks `files` into a folder of `cacheDir` named for their contents, and returns that folder. One rename makes it
- * appear complete: two processes may unpack at once, and a crash leaves nothing half done.
+ * appear complete: several processes may unpack at once, and a crash leaves nothing half done.
  */
 export async function unpack(files: EmbeddedFiles, cacheDir: string): Promise<string> {
   const contents = Object.entries(files).map(([name, { sha256 }]) => `${name} ${sha256}`);
@@ -65,12 +65,11 @@ export async function unpack(files: EmbeddedFiles, cacheDir: string): Promise<st
   await rm(fresh, { recursive: true, force: true });
   try {
     for (const [name, { path }] of Object.entries(files)) await write(path, join(fresh, name));
-  } catch (error) {
+    await putInPlace(fresh, folder, files);
+  } finally {
     // On a full disk, what was unpacked so far is the space that everything else waits for.
     await rm(fresh, { recursive: true, force: true });
-    throw error;
   }
-  await replaceFolder(fresh, folder, files);
   await removeOld(cacheDir, folder);
   return folder;
 }
@@ -117,23 +116,30 @@ export async function sha256Of(path: string): Promise<string | undefined> {
   }
 }
 
-async function replaceFolder(fresh: string, folder: string, files: EmbeddedFiles): Promise<void> {
-  if (!(await isWhole(folder, files))) await rm(folder, { recursive: true, force: true });
-  try {
-    await rename(fresh, folder);
-  } catch (error) {
-    await rm(fresh, { recursive: true, force: true });
-    if (!(await isWhole(folder, files))) throw error; // if it is complete, another process was faster
+/** Never removes what is there: another process may have unpacked it just now, and be about to load it. */
+async function putInPlace(fresh: string, folder: string, files: EmbeddedFiles): Promise<void> {
+  const isNew = await rename(fresh, folder).then(
+    () => true,
+    () => false,
+  );
+  if (isNew) return;
+  for (const [name, { path }] of Object.entries(files)) {
+    const target = join(folder, name);
+    if (await hasSize(target, path)) continue;
+    await mkdir(dirname(target), { recursive: true, mode: 0o700 });
+    await rename(join(fresh, name), target);
   }
 }
 
 /** By names and sizes: contents are checked when they are loaded. */
 async function isWhole(folder: string, files: EmbeddedFiles): Promise<boolean> {
-  const sizes = Object.entries(files).map(async ([name, { path }]) => {
-    const found = await stat(join(folder, name)).catch(() => undefined);
-    return found?.size === Bun.file(path).size;
-  });
-  return (await Promise.all(sizes)).every(Boolean);
+  const have = Object.entries(files).map(([name, { path }]) => hasSize(join(folder, name), path));
+  return (await Promise.all(have)).every(Boolean);
+}
+
+async function hasSize(target: string, path: string): Promise<boolean> {
+  const found = await stat(target).catch(() => undefined);
+  return found?.size === Bun.file(path).size;
 }
 
 /**
