@@ -94,9 +94,19 @@ const proofOf = (txHash: string, network: NetworkName): Record<string, string> =
   "X-PAYMENT": JSON.stringify({ txHash, network }),
 });
 
+/** Asks up to three times: on a busy machine even a good node may take longer than it may. */
+async function verified(ask: () => Promise<Answer>): Promise<Answer> {
+  for (let more = 2; ; more--) {
+    const answer = await ask();
+    if (more === 0 || answer.body.error?.message.includes("cannot be verified right now") !== true) return answer;
+  }
+}
+
 /** Requests an instance, with a proof of payment if there is one. */
 export const launch = (person: Person, txHash?: string, network: NetworkName = "base"): Promise<Answer> =>
-  person.ask("POST", "/v1/instances", { name: "Paid" }, txHash === undefined ? {} : proofOf(txHash, network));
+  verified(() =>
+    person.ask("POST", "/v1/instances", { name: "Paid" }, txHash === undefined ? {} : proofOf(txHash, network)),
+  );
 
 /** Requests a top-up, with a proof of payment if there is one. */
 export const topUp = (
@@ -105,7 +115,7 @@ export const topUp = (
   txHash?: string,
   network: NetworkName = "base",
 ): Promise<Answer> =>
-  person.ask("POST", "/v1/billing/top-up", body, txHash === undefined ? {} : proofOf(txHash, network));
+  verified(() => person.ask("POST", "/v1/billing/top-up", body, txHash === undefined ? {} : proofOf(txHash, network)));
 
 /** The quote that a launch without balance gets. */
 export async function quoteFor(person: Person): Promise<Answer["body"]> {
