@@ -1,6 +1,7 @@
 import { privateKeyToAccount } from "viem/accounts";
 import { NETWORKS, type NetworkName } from "../../src/chain/networks.ts";
 import type { Clock } from "../../src/lib/clock.ts";
+import { verified } from "../payments/paying.ts";
 import { type Anvil, type AnvilAccount, startAnvil } from "../support/anvil.ts";
 import { startFacilitator, type TestFacilitator } from "../support/facilitator.ts";
 import { type RpcProxy, startRpcProxy } from "../support/rpc-proxy.ts";
@@ -75,13 +76,9 @@ export async function startSettling({
   };
 }
 
-/** Requests an instance with these headers; again where a busy machine's chain took longer than a node may. */
-export async function launch(person: Person, headers: Record<string, string> = {}): Promise<Answer> {
-  for (;;) {
-    const answer = await person.ask("POST", "/v1/instances", { name: "Paid" }, headers);
-    if (answer.body.error?.message.includes("can be verified right now") !== true) return answer;
-  }
-}
+/** Requests an instance with these headers. */
+export const launch = (person: Person, headers: Record<string, string> = {}): Promise<Answer> =>
+  verified(() => person.ask("POST", "/v1/instances", { name: "Paid" }, headers));
 
 export const balanceOf = async (person: Person): Promise<string> =>
   (await person.ask("GET", "/v1/auth/me")).body.balance;

@@ -95,10 +95,10 @@ const proofOf = (txHash: string, network: NetworkName): Record<string, string> =
 });
 
 /** Asks up to three times: on a busy machine even a good node may take longer than it may. */
-async function verified(ask: () => Promise<Answer>): Promise<Answer> {
+export async function verified(ask: () => Promise<Answer>): Promise<Answer> {
   for (let more = 2; ; more--) {
     const answer = await ask();
-    if (more === 0 || answer.body.error?.message.includes("cannot be verified right now") !== true) return answer;
+    if (more === 0 || answer.body.error?.message.includes("be verified right now") !== true) return answer;
   }
 }
 
