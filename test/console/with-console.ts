@@ -5,15 +5,9 @@ import { startMockModelServer } from "../support/mock-model-server.ts";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
 
 /** A server whose model answers as scripted; `stop` ends both. */
-export async function startWithModel(
-  options: Parameters<typeof startTestServer>[1] = {},
-  settings: Record<string, string> = {},
-) {
+export async function startWithModel(options: Parameters<typeof startTestServer>[1] = {}) {
   const model = startMockModelServer();
-  const server = await startTestServer(
-    { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url, ...settings },
-    options,
-  );
+  const server = await startTestServer({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url }, options);
   async function stop(): Promise<void> {
     await server.stop();
     await model.stop();

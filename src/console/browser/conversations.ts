@@ -56,9 +56,7 @@ export function openConversations(write: (hash: string) => void): Conversations 
     const about = make("span", "soft", facts.filter((fact) => fact !== "").join(" · "));
     const actions = make("span");
     const item = make("li", "", make("div", "", link, about));
-    if (!isDefault) {
-      actions.append(renaming(item, ids, one));
-    }
+    if (!isDefault) actions.append(renaming(item, ids, one));
     if (messageCount > 0) {
       const fork = makeButton("Fork", "quiet", async () => {
         write(hashIn(ids, await forkOf(ids, one)));
