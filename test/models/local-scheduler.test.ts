@@ -115,3 +115,104 @@ test("a request that fails releases its slot and affects no other", async () => 
   await after;
   expect(order).toEqual(["a1", "end a1", "a2", "end a2"]);
 });
+
+/** A job of one turn, which steps aside for `work` and then writes its name into `order`. */
+function submitAside(scheduler: Scheduler, order: string[], id: number, work: () => Promise<void>) {
+  return new Promise<void>((resolve, reject) => {
+    scheduler.submit(id, {
+      accountId: `account ${id}`,
+      instanceId: "aside",
+      start: () => ({
+        completionTokens: () => 0,
+        async takeTurn() {
+          await scheduler.aside(work);
+          order.push(`aside${id}`);
+          return { text: "", reason: "stop" };
+        },
+      }),
+      onTurn: () => resolve(),
+      onError: reject,
+      onEnd: () => order.push(`end aside${id}`),
+    });
+  });
+}
+
+test("while a request waits for something else, the others take their turns", async () => {
+  const scheduler = createScheduler(4);
+  const order: string[] = [];
+  const vectors = Promise.withResolvers<void>();
+  const waiting = submitAside(scheduler, order, 1, () => vectors.promise);
+  await submit(scheduler, order, 2, "b", 3);
+  expect(order).toEqual(["b2", "b2", "b2", "end b2"]);
+  vectors.resolve();
+  await waiting;
+  expect(order.slice(4)).toEqual(["aside1", "end aside1"]);
+});
+
+test("a request that comes while all others wait for something else starts at once", async () => {
+  const scheduler = createScheduler(4);
+  const order: string[] = [];
+  const [asked, vectors] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const waiting = submitAside(scheduler, order, 1, () => {
+    asked.resolve();
+    return vectors.promise;
+  });
+  await asked.promise;
+  await submit(scheduler, order, 2, "b", 1);
+  vectors.resolve();
+  await waiting;
+  expect(order).toEqual(["b2", "end b2", "aside1", "end aside1"]);
+});
+
+test("a request does nothing in another's turn when it has what it waited for", async () => {
+  const scheduler = createScheduler(4);
+  const order: string[] = [];
+  const vectors = Promise.withResolvers<void>();
+  const waiting = submitAside(scheduler, order, 1, () => vectors.promise);
+  const other = new Promise<void>((resolve, reject) => {
+    scheduler.submit(2, {
+      accountId: "other",
+      instanceId: "other",
+      start: () => ({
+        completionTokens: () => 0,
+        async takeTurn() {
+          vectors.resolve();
+          for (let ticks = 0; ticks < 100; ticks++) await Promise.resolve();
+          order.push("other's turn ends");
+          return { text: "", reason: "stop" };
+        },
+      }),
+      onTurn: () => resolve(),
+      onError: reject,
+      onEnd: () => {},
+    });
+  });
+  await Promise.all([waiting, other]);
+  expect(order).toEqual(["other's turn ends", "aside1", "end aside1"]);
+});
+
+test("a request that is cancelled while it waits for something else releases its slot at once and never goes on", async () => {
+  const scheduler = createScheduler(1);
+  const order: string[] = [];
+  const [asked, vectors] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  void submitAside(scheduler, order, 1, () => {
+    asked.resolve();
+    return vectors.promise;
+  });
+  await asked.promise;
+  const next = submit(scheduler, order, 2, "b", 1);
+  scheduler.cancel(1);
+  await next;
+  vectors.resolve();
+  await submit(scheduler, order, 3, "b", 2);
+  expect(order).toEqual(["end aside1", "b2", "end b2", "b3", "b3", "end b3"]);
+});
+
+test("a request whose wait for something else fails is told so, and releases its slot", async () => {
+  const scheduler = createScheduler(1);
+  const order: string[] = [];
+  const failing = submitAside(scheduler, order, 1, () => Promise.reject(new Error("no vectors")));
+  await expect(failing).rejects.toThrow("no vectors");
+  await submit(scheduler, order, 2, "b", 1);
+  expect(order).toEqual(["end aside1", "b2", "end b2"]);
+});

@@ -5,7 +5,7 @@ import { createPrefixCache, type Slot } from "./prefix-cache.ts";
 import type { ChatMessage, Generate, ModelToHost } from "./protocol.ts";
 import { createReading, PromptTooLong, type Reading } from "./reading.ts";
 import { type Sampling, seededRandom } from "./sampling.ts";
-import { createScheduler } from "./scheduler.ts";
+import { type Aside, createScheduler } from "./scheduler.ts";
 import type { Stepper } from "./stepper.ts";
 import type { Tokenizer } from "./tokenizer.ts";
 import type { ToolUse } from "./tools/tool-use.ts";
@@ -33,17 +33,17 @@ export interface ChatModelParts {
   sampling: Sampling;
   send(message: ModelToHost): void;
   /** Writes an answer that is checked meanwhile; absent if the model's answers are not. */
-  guarded?(options: GenerationOptions, messages: ChatMessage[]): Generation;
+  guarded?(options: GenerationOptions, messages: ChatMessage[], aside: Aside): Generation;
   /** Told that an answer has ended, in whose slot. */
   onReleased?(slot: Slot): void;
   /** Absent if the model calls no tools. */
-  useTools?(use: ToolUse, claim: Claim, answer: () => Generation): Generation;
+  useTools?(use: ToolUse, claim: Claim, aside: Aside, answer: () => Generation): Generation;
 }
 
 export function createChatModel(parts: ChatModelParts): ChatModel {
   const { tokenizer, stepper, contextTokens, send, guarded, useTools } = parts;
   const limitTokens = contextTokens - LEAST_ANSWER_TOKENS;
-  const scheduler = createScheduler(parts.slots);
+  const { submit, cancel, aside } = createScheduler(parts.slots);
   const cache = createPrefixCache({
     slots: parts.slots,
     budgetRows: parts.cacheTokens,
@@ -52,7 +52,7 @@ export function createChatModel(parts: ChatModelParts): ChatModel {
   });
 
   return {
-    cancel: scheduler.cancel,
+    cancel,
     generate(request) {
       const { id, accountId, instanceId } = request;
       let release = () => {};
@@ -82,14 +82,14 @@ export function createChatModel(parts: ChatModelParts): ChatModel {
           random: seededRandom(request.seed ?? Math.floor(Math.random() * 2 ** 32)),
         };
         if (request.output !== undefined) return createConstrainedGeneration(options, request.output);
-        return request.guarded && guarded ? guarded(options, request.messages) : createGeneration(options);
+        return request.guarded && guarded ? guarded(options, request.messages, aside) : createGeneration(options);
       }
 
       const answer = () => readThenWrite(createReading(tokenizer, request.messages, limitTokens), begin);
-      scheduler.submit(id, {
+      submit(id, {
         accountId,
         instanceId,
-        start: () => (request.tools && useTools ? useTools(request.tools, claim, answer) : answer()),
+        start: () => (request.tools && useTools ? useTools(request.tools, claim, aside, answer) : answer()),
         onTurn({ text, reason, call }, generation) {
           if (text !== "") send({ type: "text", id, text });
           if (reason === undefined) return;

@@ -15,6 +15,7 @@ import type { Slot } from "./prefix-cache.ts";
 import type { ChatMessage, ModelToHost, ProcessSettings } from "./protocol.ts";
 import { PIECE_CHARACTERS } from "./reading.ts";
 import { SAMPLING } from "./sampling.ts";
+import type { Aside } from "./scheduler.ts";
 import type { SessionReply, SessionTask } from "./session-thread.ts";
 import { SMOLLM2, type Stepper, type StepperOptions } from "./stepper.ts";
 import { EMBEDDED_FORM, openFfiStepper } from "./stepper-ffi.ts";
@@ -54,7 +55,7 @@ export async function openEmbeddedChat(
       otherPrompt: () => tokenizer.layOut(withOtherMessage(messages), PIECE_CHARACTERS).flatMap(tokenizer.encode),
     });
 
-  function guarded(options: GenerationOptions, messages: ChatMessage[]): Generation {
+  function guarded(options: GenerationOptions, messages: ChatMessage[], aside: Aside): Generation {
     const question = messages.findLast(({ role }) => role === "user")?.content ?? "";
     const language = languageOfChat(messages);
     const subject = subjectOf(messages);
@@ -74,7 +75,8 @@ export async function openEmbeddedChat(
       async nearness(text) {
         if (subject.texts.length === 0) return 1;
         wanted ??= embed(subject.texts);
-        const [[vector], others] = [await embed([text]), await wanted];
+        const vectors = Promise.all([embed([text]), wanted]);
+        const [[vector], others] = await aside(() => vectors);
         return Math.max(...others.map((other) => dot(vector, other)));
       },
     });
@@ -91,7 +93,10 @@ export async function openEmbeddedChat(
     guarded,
     // Its rows are of use to no other answer.
     onReleased: (slot) => stepper.discard(otherSlotOf(slot)),
-    useTools: (use, claim, answer) => withTools(use, { findWanted, tokenizer, stepper, claim }, answer),
+    useTools(use, claim, aside, answer) {
+      const wanted: typeof findWanted = (...asked) => aside(() => findWanted(...asked));
+      return withTools(use, { findWanted: wanted, tokenizer, stepper, claim }, answer);
+    },
   });
 }
 

@@ -2,7 +2,7 @@
  * Round-robin scheduling: accounts take turns, and within an account its instances do. A turn is one token, one chunk
  * of a prompt to run, or one piece of its text to tokenise. As many requests run at once as there are slots, the rest
  * wait. One account never holds all slots, so another's first request starts immediately, however busy the first one
- * is.
+ * is. A request that waits for something else than the model steps aside meanwhile.
  */
 import type { Generation, Turn } from "./generation.ts";
 
@@ -21,13 +21,25 @@ export interface Scheduler {
   submit(id: number, job: Job): void;
   /** Forgets a job; a running one stops before its next turn. */
   cancel(id: number): void;
+  aside: Aside;
 }
+
+/**
+ * Does work that needs no turn, and gives others theirs meanwhile: it returns in a later turn, or never if the job was
+ * cancelled. Only for the generation whose turn it is. What several generations wait for must not wait for a turn itself.
+ */
+export type Aside = <T>(work: () => Promise<T>) => Promise<T>;
 
 interface Running {
   id: number;
   job: Job;
   generation: Generation;
   cancelled: boolean;
+  /** The turn that it has stepped aside from. */
+  begun?: Promise<Turn> | undefined;
+  isAside: boolean;
+  /** Goes on with the turn, once it is no longer aside. */
+  resume?: () => void;
 }
 
 type Waiting = Pick<Running, "id" | "job">;
@@ -43,6 +55,9 @@ export function createScheduler(slots: number): Scheduler {
   const accounts = new Map<string, Account>(); // in the order of their next turns
   const slotsOfOne = Math.max(1, slots - 1);
   let looping = false;
+  let wake = () => {};
+  /** Whose turn it is, and how it gives the turn back before its end. */
+  let atWork: { running: Running; leave(): void } | undefined;
 
   function admit(): void {
     for (;;) {
@@ -57,7 +72,7 @@ export function createScheduler(slots: number): Scheduler {
       if (next === undefined || first === undefined) return;
       next.waiting = next.waiting.filter((other) => other !== first);
       try {
-        next.running.push({ ...first, generation: first.job.start(), cancelled: false });
+        next.running.push({ ...first, generation: first.job.start(), cancelled: false, isAside: false });
       } catch (error) {
         first.job.onError(error);
       }
@@ -67,13 +82,16 @@ export function createScheduler(slots: number): Scheduler {
   /** The request whose turn it is; it, its instance and its account move to the end of their queues. */
   function nextInLine(): Running | undefined {
     for (const [accountId, account] of [...accounts]) {
-      accounts.delete(accountId);
-      if (account.running.length + account.waiting.length === 0) continue;
-      accounts.set(accountId, account);
-      const { running, served } = account;
-      const next = running.find(({ job }) => job.instanceId !== served) ?? running[0];
+      if (account.running.length + account.waiting.length === 0) {
+        accounts.delete(accountId);
+        continue;
+      }
+      const ready = account.running.filter(({ isAside, cancelled }) => !isAside || cancelled);
+      const next = ready.find(({ job }) => job.instanceId !== account.served) ?? ready[0];
       if (next === undefined) continue;
-      account.running = [...running.filter((other) => other !== next), next];
+      accounts.delete(accountId);
+      accounts.set(accountId, account);
+      account.running = [...account.running.filter((other) => other !== next), next];
       account.served = next.job.instanceId;
       return next;
     }
@@ -90,7 +108,13 @@ export function createScheduler(slots: number): Scheduler {
   async function takeTurn(running: Running): Promise<void> {
     try {
       if (running.cancelled) return end(running);
-      const turn = await running.generation.takeTurn();
+      const { promise: left, resolve } = Promise.withResolvers<null>();
+      atWork = { running, leave: () => resolve(null) };
+      if (running.begun === undefined) running.begun = running.generation.takeTurn();
+      else running.resume?.();
+      const turn = await Promise.race([running.begun, left]);
+      if (turn === null) return;
+      running.begun = undefined;
       if (turn.reason !== undefined) end(running);
       if (!running.cancelled) running.job.onTurn(turn, running.generation);
     } catch (error) {
@@ -99,14 +123,21 @@ export function createScheduler(slots: number): Scheduler {
     }
   }
 
+  /** All are aside: one comes back, is cancelled, or a new one arrives. */
+  const somethingNew = () =>
+    new Promise<void>((resolve) => {
+      wake = resolve;
+    });
+
   async function loop(): Promise<void> {
     looping = true;
     for (;;) {
       await breathe();
       admit();
       const running = nextInLine();
-      if (running === undefined) break;
-      await takeTurn(running);
+      if (running !== undefined) await takeTurn(running);
+      else if (accounts.size > 0) await somethingNew();
+      else break;
     }
     looping = false;
   }
@@ -116,12 +147,29 @@ export function createScheduler(slots: number): Scheduler {
       const account = accounts.get(job.accountId) ?? { waiting: [], running: [], served: null };
       accounts.set(job.accountId, account);
       account.waiting.push({ id, job });
+      wake();
       if (!looping) void loop();
     },
     cancel(id) {
       for (const account of accounts.values()) {
         account.waiting = account.waiting.filter((other) => other.id !== id);
         for (const running of account.running) if (running.id === id) running.cancelled = true;
+      }
+      wake();
+    },
+    async aside(work) {
+      if (atWork === undefined) throw new Error("nobody has a turn to step aside from");
+      const { running, leave } = atWork;
+      running.isAside = true;
+      leave();
+      try {
+        return await work();
+      } finally {
+        await new Promise<void>((resolve) => {
+          running.resume = resolve;
+          running.isAside = false;
+          wake();
+        });
       }
     },
   };
