@@ -93,7 +93,13 @@ export function eventRoute({ runs, events, hub, lasting, streams, named }: Event
       const after = events.startAt(agentId, cursor ?? (run && run.firstEventId - 1));
       const runId = run?.runId ?? null;
       const place = lasting.open(caller, "events");
-      return streams.toResponse(request, streams.follow(place, hub.open, { agentId, after, conversationId, runId }));
+      const response = streams.toResponse(
+        request,
+        streams.follow(place, hub.open, { agentId, after, conversationId, runId }),
+      );
+      // A stream that breaks before its first event is continued from here.
+      response.headers.set("Last-Event-ID", String(after));
+      return response;
     },
   });
 }

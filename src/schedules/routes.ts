@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Agents } from "../agents/agents.ts";
 import { model } from "../agents/input.ts";
 import { Reply } from "../http/answer.ts";
-import { flag, spokenText, trimmedText } from "../http/fields.ts";
+import { changeOf, flag, spokenText, trimmedText } from "../http/fields.ts";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
 import { type Asked, type Route, route } from "../http/route.ts";
 import { idForm } from "../lib/forms.ts";
@@ -199,7 +199,7 @@ const BY_DEFAULT = {
   model: null,
 } as const;
 
-const change = () => z.object(fields()).partial();
+const change = () => changeOf(z.object(fields()).partial().shape);
 
 /** The columns of the fields that were given. */
 function settingsOf({ activeHours, ...given }: z.output<ReturnType<typeof change>>): Partial<ScheduleSettings> {

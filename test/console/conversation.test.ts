@@ -131,6 +131,48 @@ browserTest("a message sent by a program is shown when the page is visible again
   });
 });
 
+browserTest(
+  "what is sent elsewhere is shown once, after what is shown already, and what was said here stays once",
+  async () => {
+    await withPage(async (page) => {
+      await write(page, "From here");
+      await page.getByText("Hello, I am the mock model.").waitFor();
+      for (const message of ["One", "Two"]) {
+        await person.ask("POST", `${agentPath}/messages`, { message });
+        await lookAgain(page);
+        await page.getByText(message, { exact: true }).waitFor();
+      }
+      expect(await saidBy(page, "user")).toEqual(["From here", "One", "Two"]);
+      expect(await saidBy(page, "agent")).toHaveLength(3);
+    });
+  },
+);
+
+browserTest("what a schedule says while an answer is being written is shown, above what comes later", async () => {
+  await withPage(async (page) => {
+    const before = model.requests.length;
+    const { release } = heldAnswer();
+    await write(page, "Tell me a story");
+    await model.arrived(before + 2);
+    const daily = { name: "Daily", message: "Say hello", cron: "0 8 * * *" };
+    const { scheduleId } = (await person.ask("POST", `${agentPath}/schedules`, daily)).body;
+    const { runId } = (await person.ask("POST", `${agentPath}/schedules/${scheduleId}/run`)).body;
+    await server.app.runs.whenEnded(runId);
+    release();
+    await page.getByText("Once upon a time.").waitFor();
+    await page.locator("#chat-cancel").waitFor({ state: "hidden" });
+    await write(page, "Thank you");
+    await page.locator(".turn.agent .said").nth(1).getByText("Hello, I am the mock model.").waitFor();
+    await page.locator("#chat-cancel").waitFor({ state: "hidden" });
+    await lookAgain(page);
+    await page.getByText("on a schedule").waitFor();
+    const hello = "Hello, I am the mock model.";
+    expect(await saidBy(page, "agent")).toEqual(["Once upon a time.", hello, hello]);
+    expect(await page.locator(".exchange").nth(1).textContent()).toContain("on a schedule");
+    expect(await saidBy(page, "user")).toEqual(["Tell me a story", "Thank you"]);
+  });
+});
+
 browserTest("a run that is found twice at once is followed once", async () => {
   await withPage(async (page) => {
     await page.locator("#chat-ideas").waitFor();

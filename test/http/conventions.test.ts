@@ -275,7 +275,9 @@ describe("a body", () => {
   });
 
   test("of a PATCH without a known field is refused", async () => {
-    for (const path of ["/v1/auth/me", `/v1/instances/${instanceId}`, agent]) {
+    const daily = { name: "Daily", message: "Hello", cron: "0 8 * * *" };
+    const { scheduleId } = (await owner.ask("POST", `${agent}/schedules`, daily)).body;
+    for (const path of ["/v1/auth/me", `/v1/instances/${instanceId}`, agent, `${agent}/schedules/${scheduleId}`]) {
       for (const body of [{}, { nonsense: 1 }, undefined]) expectEnvelope(await owner.ask("PATCH", path, body), 400);
     }
   });

@@ -41,6 +41,8 @@ export async function* follow(
       }
       openedAt = Date.now();
       opened = true;
+      // Where a stream from now on begins: what happens while it is broken comes with the next one.
+      after ??= lastEventId(answer);
       const told = (ms: number) => {
         retryMs = Math.min(ms, LONGEST_RETRY_MS);
       };
@@ -62,6 +64,11 @@ export async function* follow(
     await pause(retryMs, signal);
   }
 }
+
+const lastEventId = ({ headers }: Response): number | null => {
+  const id = headers.get("last-event-id");
+  return id === null ? null : Number(id);
+};
 
 /** What is no answer of the server's, or one that asks for another try. */
 const isAway = (error: unknown): boolean =>

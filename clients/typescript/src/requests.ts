@@ -194,10 +194,18 @@ function encoded(body: unknown): [content: BodyInit | null, type: string | null]
 
 function filled({ path, params = {}, query = {} }: Request): string {
   // The `/` between the folders of a file's name stay.
-  const part = (name: string) => (params[name] ?? "").split("/").map(encodeURIComponent);
+  const part = (name: string) => (params[name] ?? "").split("/").map((folder) => encodedPart(name, folder));
   const at = path.replace(/\{(\w+)\}/g, (_, name) => part(name).join(name === "file" ? "/" : "%2F"));
   const asked = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) if (value !== undefined) asked.set(name, String(value));
   const text = asked.toString();
   return text === "" ? at : `${at}?${text}`;
+}
+
+/** `fetch` takes dots for a step to another path, also where they are encoded: `../messages` would be no file. */
+function encodedPart(name: string, part: string): string {
+  if (part === "." || part === "..") {
+    throw new RoostError("invalid_request", `path.${name}: expected a name without "." and ".." as a part`);
+  }
+  return encodeURIComponent(part);
 }

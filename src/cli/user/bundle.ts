@@ -19,7 +19,7 @@ import { Failure, UsageError } from "../failure.ts";
 import { colours, mayDraw, note, printJson, say, shortSize, streamBytes } from "../output.ts";
 import { createProgress, type Progress } from "../progress.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
-import { AGENT, findAgent, findInstance, INSTANCE, idsOf } from "./find.ts";
+import { AGENT, findAgent, findInstance, INSTANCE, idsOf, shellWord } from "./find.ts";
 import { packOpenClaw, skillInOpenClaw } from "./openclaw-folder.ts";
 
 /** The server packs a bundle before it sends any of it, and unpacks one before it answers. */
@@ -152,32 +152,38 @@ function readBundle(path: string): Uint8Array<ArrayBuffer> {
 
 /** What arrived, and then what its owner should look at. */
 function showImported({ displayName, slug, agentId, imported, review }: ImportRecord, instance: string, from: string) {
+  const home = shellWord(instance);
   const messages = imported.messages === 0 ? "" : `, ${imported.messages} messages`;
   say(`Imported ${displayName} (${slug})  `, colours.dim(agentId), `  ${imported.files} files${messages}`);
   const { skills, policies, rules, model, schedules, heartbeat, leftOut } = review;
   for (const { name, version, state, requires, missingSecrets, missingTools } of skills) {
     if (state === "installed") continue;
     const hosts = requires.hosts.length === 0 ? "" : `, which opens ${requires.hosts.join(", ")}`;
-    const source = state === "catalog" ? "" : ` --from ${from}`;
+    const source = state === "catalog" ? "" : ` --from ${shellWord(from)}`;
     const how =
       state === "different"
         ? "the instance has another skill of this name"
-        : `not installed${hosts}: roost skill install ${instance} ${name}${source}`;
+        : `not installed${hosts}: roost skill install ${home} ${shellWord(name)}${source}`;
     tell("skill", `${name} ${version}`, how);
-    for (const secret of missingSecrets) tell("secret", secret, `not set: roost secret set ${instance} ${secret}`);
+    for (const secret of missingSecrets)
+      tell("secret", secret, `not set: roost secret set ${home} ${shellWord(secret)}`);
     if (missingTools.length > 0) tell("tools", missingTools.join(", "), "this host does not have them");
   }
   for (const { tool, policy } of policies) {
-    tell("policy", `${tool}=${policy}`, `off: roost agent edit ${instance} ${slug} --tool ${tool}=${policy}`);
+    tell(
+      "policy",
+      `${tool}=${policy}`,
+      `off: roost agent edit ${home} ${slug} --tool ${shellWord(`${tool}=${policy}`)}`,
+    );
   }
   for (const { tool, host, method } of rules) {
     tell("rule", [tool, method, host].filter((word) => word !== null).join(" "), "off: it will be asked again");
   }
   if (model !== null) tell("model", model, "not offered here: the agent has the default one");
   for (const { name } of schedules) {
-    tell("schedule", name, `off: roost schedule on ${instance} ${slug} ${JSON.stringify(name)}`);
+    tell("schedule", name, `off: roost schedule on ${home} ${slug} ${shellWord(name)}`);
   }
-  if (heartbeat) tell("schedule", "Heartbeat", `off: roost schedule on ${instance} ${slug} Heartbeat`);
+  if (heartbeat) tell("schedule", "Heartbeat", `off: roost schedule on ${home} ${slug} Heartbeat`);
   for (const what of leftOut) tell("left out", what, "");
 }
 

@@ -31,11 +31,6 @@ interface NewScheduleOptions extends Options {
 /** Times that `show` prints. */
 const SHOWN_SLOTS = 10;
 
-const TIMES = {
-  empty: "There are no schedules.",
-  widths: { leaveOut: ["ID"], shorten: ["NAME"] },
-};
-
 /** `roost schedule list INSTANCE AGENT` */
 export async function listSchedules(instance: string, agent: string, options: Options): Promise<void> {
   const client = openClient(options);
@@ -48,8 +43,8 @@ export async function listSchedules(instance: string, agent: string, options: Op
   printTable(
     ["NAME", "WHEN", "NEXT", "ID"],
     schedules.map((schedule) => [schedule.name, timesOf(schedule), nextOf(schedule), schedule.scheduleId]),
-    TIMES.empty,
-    TIMES.widths,
+    "There are no schedules.",
+    { leaveOut: ["ID"], shorten: ["NAME"] },
   );
 }
 
@@ -123,9 +118,10 @@ export async function switchSchedule(
   const client = openClient(options);
   const { path, schedule } = await findSchedule(client, instance, agent, given);
   if (schedule.kind === "heartbeat") {
-    const changed = await switchHeartbeat(client, state, schedule, path);
+    if (state === "off") throw heartbeatIsOfAgent(instance, agent);
+    const changed = await switchHeartbeatOn(client, schedule, path);
     if (options.json) printJson(changed);
-    else say(changed.heartbeat === null ? "The heartbeat is off." : `The heartbeat is on, ${timesOf(schedule)}.`);
+    else say(`The heartbeat is on, ${timesOf(schedule)}.`);
     return;
   }
   const changed = await client.patch(SCHEDULE, { path, body: { enabled: state === "on" } });
@@ -139,7 +135,7 @@ export async function runSchedule(instance: string, agent: string, given: string
   const { path } = await findSchedule(client, instance, agent, given);
   const started = await client.post(`${SCHEDULE}/run`, { path });
   if (options.json) printJson(started);
-  else say(`It runs (${started.runId}). To see how: roost events ${instance} ${agent}`);
+  else say(`It runs (${started.runId}). To see how: roost events ${shellWord(instance)} ${shellWord(agent)}`);
 }
 
 /** `roost schedule delete INSTANCE AGENT SCHEDULE` */
@@ -151,19 +147,24 @@ export async function deleteSchedule(
 ): Promise<void> {
   const client = openClient(options);
   const { path, schedule } = await findSchedule(client, instance, agent, given);
-  if (schedule.kind === "heartbeat") {
-    throw new Failure("the heartbeat is the agent's", `roost agent edit ${instance} ${agent} --heartbeat off`);
-  }
+  if (schedule.kind === "heartbeat") throw heartbeatIsOfAgent(instance, agent);
   await confirm(`Delete the schedule ${schedule.name}?`, yes);
   const gone = await client.delete(SCHEDULE, { path });
   if (options.json) printJson(gone);
   else say(`${schedule.name} is deleted.`);
 }
 
-/** A heartbeat is switched with its agent: the same words on it switch it on, none remove it. */
-async function switchHeartbeat(client: Client, state: "on" | "off", schedule: ScheduleRecord, path: AgentPath) {
+/** Switched off, it would forget its times and hours, which "on" could not bring back. */
+const heartbeatIsOfAgent = (instance: string, agent: string) =>
+  new Failure(
+    "the heartbeat is the agent's: switched off, it is removed with its times",
+    `roost agent edit ${shellWord(instance)} ${shellWord(agent)} --heartbeat off`,
+  );
+
+/** Failures have switched it off: the same words on it, said of its agent, switch it on again. */
+async function switchHeartbeatOn(client: Client, schedule: ScheduleRecord, path: AgentPath) {
   const { everySeconds, timeZone, activeHours } = schedule;
-  const heartbeat = state === "on" && everySeconds !== null ? { everySeconds, timeZone, activeHours } : null;
+  const heartbeat = everySeconds === null ? null : { everySeconds, timeZone, activeHours };
   return await client.patch(AGENT, { path, body: { heartbeat } });
 }
 

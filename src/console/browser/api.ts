@@ -34,8 +34,6 @@ let token = sessionStorage.getItem(TOKEN);
 let resolveJoin: (() => void) | undefined;
 let mayJoin = false;
 
-export const isSignedIn = (): boolean => token !== null;
-
 /** Lets this tab answer others, and follow when they sign in or out. */
 export function shareSession(): void {
   listenToTabs((message) => {

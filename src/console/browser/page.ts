@@ -1,5 +1,5 @@
 import { createAgentPage } from "./agent-page.ts";
-import { isSignedIn, joinSession, roost, shareSession, signOut, takeNotice } from "./api.ts";
+import { joinSession, readSession, roost, shareSession, signOut, takeNotice } from "./api.ts";
 import { openApprovals } from "./approvals.ts";
 import { createChat } from "./chat.ts";
 import { armCopyButtons, attempt, part, reportErrors } from "./dom.ts";
@@ -13,6 +13,7 @@ import { type Filling, showNextSteps } from "./next-steps.ts";
 import { readOpenApprovals } from "./open-approvals.ts";
 import type { Account } from "./records.ts";
 import { followLink, offerSignIn, takeLink } from "./sign-in.ts";
+import { toldError } from "./told-error.ts";
 import { openTopUp } from "./top-up.ts";
 import { openUsage } from "./usage.ts";
 import { placeOf, showView } from "./views.ts";
@@ -31,13 +32,13 @@ async function open(): Promise<void> {
   shareSession();
   // After signing out, a tab must not join another's session until the user reloads the page.
   if (notice === "") await joinSession();
-  const account = link !== null ? await followLink(link) : isSignedIn() ? await readAccount() : null;
+  const account = link !== null ? await followLink(link) : await readSession();
   if (account) return showPages(account);
   part("notice", HTMLElement).textContent = notice;
   offerSignIn((account) => {
     part("signed-out", HTMLElement).hidden = true;
     part("notice", HTMLElement).textContent = "";
-    void showPages(account).catch(showUnreachable);
+    void showPages(account).catch(showFailure);
   });
 }
 
@@ -166,9 +167,10 @@ function showAccount({ name, email, balance, currency, limits }: Account, charge
   say("limit", limits.monthlyLimit === null ? "none" : `${exact(limits.monthlyLimit)} ${currency}`);
 }
 
-function showUnreachable(): void {
-  // The server sent the page but not the account: there is nothing to show.
-  part("notice", HTMLElement).textContent = "The server does not answer. Reload the page when it is running.";
+/** The server sent the page but not the account: there is nothing else to show. */
+function showFailure(error: unknown): void {
+  const { message, nextStep } = toldError(error);
+  part("notice", HTMLElement).textContent = `${message.charAt(0).toUpperCase()}${message.slice(1)}. ${nextStep}`;
 }
 
-open().catch(showUnreachable);
+open().catch(showFailure);

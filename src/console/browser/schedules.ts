@@ -20,6 +20,7 @@ const STRIP = 40;
 /** What an agent does at certain times. Returns a function that shows it. */
 export function openSchedules(dueTimes: DueTimes): (instanceId: string, agent: Agent) => Promise<void> {
   let path = { instanceId: "", agentId: "" };
+  /** As it is, or was before it was switched off: its hours are not in the form. */
   let heartbeat: Agent["heartbeat"] = null;
   const form = armScheduleForm(dueTimes, async (settings, edited) => {
     const of = path;
@@ -40,7 +41,7 @@ export function openSchedules(dueTimes: DueTimes): (instanceId: string, agent: A
     if (of !== path) return;
     list.replaceChildren(...rows);
     section.classList.remove("loading");
-    heartbeat = agent.heartbeat;
+    heartbeat = agent.heartbeat ?? heartbeat;
     const beat = schedules.find(({ kind }) => kind === "heartbeat");
     beatOn.checked = beat?.enabled ?? false;
     if (heartbeat) beatMinutes.value = String(Math.max(5, Math.round(heartbeat.everySeconds / 60)));
@@ -133,6 +134,7 @@ export function openSchedules(dueTimes: DueTimes): (instanceId: string, agent: A
 
   return async (instanceId, agent) => {
     path = { instanceId, agentId: agent.agentId };
+    heartbeat = null;
     part("schedules-of", HTMLElement).textContent = agent.displayName;
     told.textContent = "";
     list.replaceChildren();
@@ -143,9 +145,10 @@ export function openSchedules(dueTimes: DueTimes): (instanceId: string, agent: A
 }
 
 /** `Every day at 08:00 · next tomorrow at 08:00` */
-function whenOf({ cron, everySeconds, timeZone, nextAt }: Schedule): string {
-  const zone = timeZone === ownZone() || cron === null ? "" : ` (${timeZone})`;
-  const when = cron === null ? everyInWords(everySeconds ?? 0) : cronInWords(cron);
+function whenOf({ cron, everySeconds, activeHours, timeZone, nextAt }: Schedule): string {
+  const zone = timeZone === ownZone() || (cron === null && activeHours === null) ? "" : ` (${timeZone})`;
+  const hours = activeHours === null ? "" : `, ${activeHours.from} to ${activeHours.to}`;
+  const when = (cron === null ? everyInWords(everySeconds ?? 0) : cronInWords(cron)) + hours;
   const next = nextAt === null ? "" : ` · next ${whenIn(cron === null ? ownZone() : timeZone, Date.parse(nextAt))}`;
   return when.charAt(0).toUpperCase() + when.slice(1) + zone + next;
 }

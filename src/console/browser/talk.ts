@@ -54,6 +54,8 @@ export function openTalk(parts: TalkParts): Talk {
   const exchanges = new Map<string, Exchange>();
   /** Unfinished runs in order; the first is followed. */
   const turns: Turn[] = [];
+  /** Messages that are shown. */
+  const shown = new Set<string>();
   let earlier: string | null = null;
   let newest: string | undefined;
   let following = false;
@@ -80,23 +82,28 @@ export function openTalk(parts: TalkParts): Talk {
     if (atEnd) toEnd(log);
   }
 
-  /** The page's exchanges that are not shown yet, in order. */
-  function exchangesOf(page: readonly Message[]): HTMLElement[] {
-    const fresh: HTMLElement[] = [];
+  /** Shows what of the page is not shown yet, where it belongs; what is newest before `next`, or at the end. */
+  function showPage(page: readonly Message[], next: Element | null): boolean {
+    const inOrder = new Set<HTMLElement>();
     for (const message of page) {
-      let exchange = exchanges.get(message.runId);
-      if (!exchange) {
-        exchange = makeExchange(agent.instanceId, keepAtEnd, again);
-        exchanges.set(message.runId, exchange);
-        fresh.push(exchange.element);
-      }
+      const exchange = exchanges.get(message.runId) ?? makeExchange(agent.instanceId, keepAtEnd, again);
+      exchanges.set(message.runId, exchange);
+      inOrder.add(exchange.element);
+      if (shown.has(message.messageId)) continue;
+      shown.add(message.messageId);
       if (message.role === "user") exchange.ask(message);
       else {
         exchange.finish(message);
         if (hasTools) exchange.offerSteps(() => followRun(message.runId));
       }
     }
-    return fresh;
+    const fresh = [...inOrder].filter(({ parentNode }) => parentNode !== log);
+    for (const element of [...inOrder].reverse()) {
+      // One that stands there already keeps its place, and the focus that may be in it.
+      if (fresh.includes(element)) log.insertBefore(element, next);
+      next = element;
+    }
+    return fresh.length > 0;
   }
 
   function enqueue(turn: Turn): void {
@@ -129,7 +136,8 @@ export function openTalk(parts: TalkParts): Talk {
         const { runId, exchange } = turn;
         exchange.begin();
         for await (const event of followRun(runId)) {
-          if (event.type === "message.completed") newest = event.message.messageId;
+          // Not the newest for that: another message may have come meanwhile.
+          if (event.type === "message.completed") shown.add(event.message.messageId);
           keepAtEnd(() => exchange.show(event));
         }
         turns.shift();
@@ -175,6 +183,7 @@ export function openTalk(parts: TalkParts): Talk {
     if (!page.data.some(({ messageId }) => messageId === newest)) {
       // The first load; or everything shown was cleared elsewhere, or is far behind.
       exchanges.clear();
+      shown.clear();
       log.replaceChildren();
     }
     newest = page.data[0]?.messageId;
@@ -183,11 +192,7 @@ export function openTalk(parts: TalkParts): Talk {
       hasEarlier(earlier !== null);
     }
     const inOrder = page.data.reverse();
-    const fresh = exchangesOf(inOrder);
-    if (fresh.length > 0) {
-      log.append(...fresh);
-      toEnd(log);
-    }
+    if (showPage(inOrder, null)) toEnd(log);
     await resumeRuns(inOrder);
     settled();
   }
@@ -214,6 +219,7 @@ export function openTalk(parts: TalkParts): Talk {
         const { runId, messageId } = await sent;
         if (closing.signal.aborted) return;
         newest = messageId;
+        shown.add(messageId);
         exchanges.set(runId, exchange);
         enqueue({ runId, exchange });
         toEnd(log);
@@ -238,7 +244,7 @@ export function openTalk(parts: TalkParts): Talk {
       earlier = page.nextCursor;
       hasEarlier(earlier !== null);
       const fromEnd = log.scrollHeight - log.scrollTop;
-      log.prepend(...exchangesOf(page.data.reverse()));
+      showPage(page.data.reverse(), log.firstElementChild);
       log.scrollTop = log.scrollHeight - fromEnd;
     },
     catchUp() {
