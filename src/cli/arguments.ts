@@ -84,8 +84,8 @@ export function toolPolicy(text: string, before: Record<string, Policy | null> =
   );
 }
 
-/** `30m`, in milliseconds; null for `off`. */
-export const durationOrOff = (text: string): number | null => (text === "off" ? null : durationMs(text));
+/** `30m`, in milliseconds, or `off`: commander takes null for an option without a value. */
+export const durationOrOff = (text: string): number | "off" => (text === "off" ? "off" : durationMs(text));
 
 /** `08:00-20:00` */
 export function activeHours(text: string): { from: string; to: string } {

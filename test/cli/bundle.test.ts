@@ -156,6 +156,23 @@ test("an OpenClaw workspace imports with its files and memory; its settings, log
   );
 });
 
+test("what a bundle names is one word of the commands that are told after its import", async () => {
+  const [from, to] = [await newInstance(), `my home ${++made}`];
+  await run(home, ["instance", "create", to]);
+  await run(home, ["agent", "create", from, "Ada"]);
+  const name = '$(id) it\'s "late"; `id`';
+  expect((await run(home, ["schedule", "create", from, "ada", name, "Hello", "--every", "1h"])).code).toBe(0);
+  const file = join(folder, "named.tar.gz");
+  await run(home, ["agent", "export", from, "ada", "--output", file]);
+  const { errors } = await run(home, ["agent", "import", to, file]);
+  const wordsOf = (command: string | undefined) => {
+    const { stdout } = Bun.spawnSync(["sh", "-c", `printf '%s\\n' ${command}`]);
+    return stdout.toString().trimEnd().split("\n");
+  };
+  const told = [...errors.matchAll(/off: roost (.*)$/gm)].map(([, command]) => wordsOf(command));
+  expect(told).toContainEqual(["schedule", "on", to, "ada", name]);
+});
+
 test("a folder without an agent's files is refused", async () => {
   const to = await newInstance();
   const refused = await run(home, ["agent", "import", to, folderOf({ ".hidden": "x" })]);

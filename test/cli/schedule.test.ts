@@ -25,6 +25,17 @@ test("a schedule without its times, or with two kinds of them, is refused in the
   }
 });
 
+test("a heartbeat is not switched off as a schedule, which would forget its times and hours", async () => {
+  await run(home, ["agent", "edit", "home", "bo", "--heartbeat", "1h"]);
+  const refused = await schedule("off", "home", "bo", "Heartbeat");
+  expect([refused.code, refused.errors]).toEqual([
+    1,
+    expect.stringContaining("roost agent edit home bo --heartbeat off"),
+  ]);
+  expect((await schedule("show", "home", "bo", "Heartbeat")).output).toContain("every hour");
+  expect(await run(home, ["agent", "edit", "home", "bo", "--heartbeat", "off"])).toMatchObject({ errors: "", code: 0 });
+});
+
 test("a schedule is found by its name, and what there is is told where it is not", async () => {
   expect((await create("--every", "1h")).code).toBe(0);
   expect((await schedule("show", "home", "bo", "Bees")).output).toMatch(/\nID {7}sch_[0-9a-f]{32}\n/);

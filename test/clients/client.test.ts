@@ -127,6 +127,17 @@ test("a list is read a page at a time, as far as it is looked at", async () => {
   ).toHaveLength(5);
 });
 
+test.each(["../messages", "../../agt_0", "notes/../../x", ".", ".."])(
+  "a file's name with dots for a folder, %j, is sent nowhere",
+  async (file) => {
+    const { sent, fetch } = losing();
+    const path = "/v1/instances/{instanceId}/agents/{agentId}/files/{file}";
+    const error = await errorOf(clientWith({ fetch }).delete(path, { path: { ...agent, file } }));
+    expect([error.code, error.message]).toEqual(["invalid_request", expect.stringContaining("path.file: expected")]);
+    expect(sent).toEqual([]);
+  },
+);
+
 test("a file's name is sent as it is, folders and all, and its text and version come back", async () => {
   const path = { ...agent, file: "notes/to day.md" };
   const file = "/v1/instances/{instanceId}/agents/{agentId}/files/{file}";
@@ -179,6 +190,26 @@ test("an answer over broken connections has every word once, and its message is 
   const path = "/v1/instances/{instanceId}/agents/{agentId}/messages";
   const stored = await Array.fromAsync(roost.all(path, { path: agent }));
   expect(stored.filter(({ message }) => message === "Count")).toHaveLength(1);
+});
+
+test("what happens while a stream breaks before its first event comes with the next connection", async () => {
+  let streams = 0;
+  const roost = clientWith({
+    async fetch(url, init) {
+      const answer = await fetch(url, init);
+      if (!answer.headers.get("content-type")?.startsWith("text/event-stream") || streams++ > 0) return answer;
+      await answer.body?.cancel();
+      await clientWith().ask(agent, { message: "Meanwhile" });
+      return new Response("retry: 0\n\n", answer);
+    },
+  });
+  const leaving = new AbortController();
+  const { value: first } = await roost.events(agent, { signal: leaving.signal }).next();
+  leaving.abort();
+  expect(first).toMatchObject({ type: "run.queued", agentId: agent.agentId });
+  const path = "/v1/instances/{instanceId}/agents/{agentId}/messages";
+  const [newest] = (await clientWith().get(path, { path: agent, query: { order: "desc", limit: 1 } })).data;
+  expect(first).toMatchObject({ runId: newest?.runId });
 });
 
 test("the events of a run are those of that run, from its first to its last", async () => {

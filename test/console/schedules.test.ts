@@ -155,6 +155,24 @@ browserTest(
   },
 );
 
+browserTest("a heartbeat that is switched off and on again keeps its hours, which are shown", async () => {
+  const activeHours = { from: "08:00", to: "20:00" };
+  await person.ask("PATCH", agentPath, {
+    heartbeat: { everySeconds: 1800, timeZone: "Pacific/Auckland", activeHours },
+  });
+  await withSchedules(async (page) => {
+    await page
+      .locator("#schedule-list > li")
+      .getByText("Every 30 minutes, 08:00 to 20:00 (Pacific/Auckland)")
+      .waitFor();
+    await page.getByLabel("Heartbeat: look after").uncheck();
+    await page.getByText("The heartbeat is off.").waitFor();
+    await page.getByLabel("Heartbeat: look after").check();
+    await page.getByText("The heartbeat is on.").waitFor();
+    expect(await listed()).toMatchObject([{ everySeconds: 1800, timeZone: "Pacific/Auckland", activeHours }]);
+  });
+});
+
 browserTest("the heartbeat is switched on with its minutes, and off, with the keyboard", async () => {
   await withSchedules(async (page) => {
     await page.getByLabel("Every, in minutes").fill("45");

@@ -48,6 +48,33 @@ browserTest("a link for another account asks the signed-in user, and changes not
   });
 });
 
+browserTest("who reloads the page of a suspended account reads that, and can sign in with another", async () => {
+  await withPage(async (page) => {
+    await page.goto(linkFor(email));
+    await page.locator("#signed-in").waitFor();
+    const { accounts } = server.foundation;
+    const { accountId } = (await server.ask("GET", "/v1/auth/me", { token: await tokenOf(page) })).body;
+    accounts.setSuspended(accountId, true);
+    await page.reload();
+    await page.locator("#ask-code").waitFor();
+    expect(await page.locator("#notice").textContent()).toBe("This account is suspended; ask the host's operator.");
+    expect(await tokenOf(page)).toBe("");
+  });
+});
+
+browserTest("a page whose server fails while it loads says so in the server's words", async () => {
+  await withPage(async (page) => {
+    await page.goto(linkFor(email));
+    await page.locator("#signed-in").waitFor();
+    const error = { code: "internal_error", message: "something failed on this host", requestId: "req_1", status: 503 };
+    await page.route("**/v1/host", (route) => route.fulfill({ status: 503, json: { error } }));
+    await page.reload();
+    await page
+      .getByText("Something failed on this host. The host's log has the details under request req_1.")
+      .waitFor();
+  });
+});
+
 browserTest("staying signed in is one key press, keeps the session and leaves the link unused", async () => {
   await withPage(async (page) => {
     const link = linkFor(`intruder.${email}`);

@@ -20,8 +20,8 @@ interface AgentOptions extends Options {
   model?: string;
   /** Name of a tool → what the owner says about it. */
   tool?: Record<string, Policy | null>;
-  /** Milliseconds, or null for none. */
-  heartbeat?: number | null;
+  /** Milliseconds. */
+  heartbeat?: number | "off";
   activeHours?: { from: string; to: string };
   timeZone?: string;
   /** Name in the workspace → local path. */
@@ -128,8 +128,8 @@ export async function editAgent(instance: string, given: string, options: AgentO
 
 /** What `--heartbeat` and the options about it say. */
 function heartbeatOf({ heartbeat, activeHours, timeZone }: AgentOptions): AgentRecord["heartbeat"] | undefined {
-  if (heartbeat == null) {
-    if (activeHours === undefined && timeZone === undefined) return heartbeat;
+  if (heartbeat === undefined || heartbeat === "off") {
+    if (activeHours === undefined && timeZone === undefined) return heartbeat && null;
     throw new UsageError(
       "--active-hours and --time-zone are about the heartbeat",
       "give --heartbeat with them, such as 30m",

@@ -49,7 +49,7 @@ export const idsOf = ({ instanceId, agentId }: AgentRecord) => ({ instanceId, ag
 
 /** A word as it is typed to a shell. */
 export const shellWord = (text: string): string =>
-  /^[\w.-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+  /^[\w./:@%+=,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 
 /** What was found by a name. Throws if it is nothing, or several; `list` is the command that shows what there is. */
 export function only<T>(found: T[], what: string, list: string): T {

@@ -34,6 +34,8 @@ let token = sessionStorage.getItem(TOKEN);
 let resolveJoin: (() => void) | undefined;
 let mayJoin = false;
 
+export const isSignedIn = (): boolean => token !== null;
+
 /** Lets this tab answer others, and follow when they sign in or out. */
 export function shareSession(): void {
   listenToTabs((message) => {
@@ -127,7 +129,7 @@ function forgetSession(): void {
 }
 
 /** Forgets the session and, by reloading, everything in memory; the reloaded page shows the notice. */
-function endSession(notice: string): void {
+export function endSession(notice: string): void {
   forgetSession();
   sessionStorage.setItem(NOTICE, notice);
   location.reload();

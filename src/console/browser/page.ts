@@ -1,5 +1,6 @@
+import { RoostError } from "../../../clients/typescript/src/index.ts";
 import { createAgentPage } from "./agent-page.ts";
-import { joinSession, readSession, roost, shareSession, signOut, takeNotice } from "./api.ts";
+import { endSession, isSignedIn, joinSession, roost, shareSession, signOut, takeNotice } from "./api.ts";
 import { openApprovals } from "./approvals.ts";
 import { createChat } from "./chat.ts";
 import { armCopyButtons, attempt, part, reportErrors } from "./dom.ts";
@@ -32,7 +33,7 @@ async function open(): Promise<void> {
   shareSession();
   // After signing out, a tab must not join another's session until the user reloads the page.
   if (notice === "") await joinSession();
-  const account = link !== null ? await followLink(link) : await readSession();
+  const account = link !== null ? await followLink(link) : isSignedIn() ? await readAccount() : null;
   if (account) return showPages(account);
   part("notice", HTMLElement).textContent = notice;
   offerSignIn((account) => {
@@ -170,7 +171,10 @@ function showAccount({ name, email, balance, currency, limits }: Account, charge
 /** The server sent the page but not the account: there is nothing else to show. */
 function showFailure(error: unknown): void {
   const { message, nextStep } = toldError(error);
-  part("notice", HTMLElement).textContent = `${message.charAt(0).toUpperCase()}${message.slice(1)}. ${nextStep}`;
+  const notice = `${message.charAt(0).toUpperCase()}${message.slice(1)}. ${nextStep}`.trimEnd();
+  // A suspended account: somebody else may sign in.
+  if (error instanceof RoostError && error.status === 403) endSession(notice);
+  else part("notice", HTMLElement).textContent = notice;
 }
 
 open().catch(showFailure);
