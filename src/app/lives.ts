@@ -1,5 +1,6 @@
 import { pruneSignInCodes } from "../accounts/code-limits.ts";
 import { pruneKnownAddresses } from "../accounts/sign-in-addresses.ts";
+import { shorter } from "../config/kept-settings.ts";
 import type { Config } from "../config.ts";
 import { DAY_MS } from "../lib/calendar.ts";
 import { pruneUsage } from "../meter/old-usage.ts";
@@ -11,10 +12,6 @@ import type { Foundation } from "./foundation.ts";
 const MODEL_CALLS_MS = 7 * DAY_MS;
 /** Longer than the longest month, in which nobody is warned twice. */
 const BUDGET_WARNINGS_MS = 62 * DAY_MS;
-
-/** What has a message's text lives no longer than messages do. */
-const shorter = (one: number | null, other: number | null): number | null =>
-  one === null ? other : other === null ? one : Math.min(one, other);
 
 interface LivingParts extends Pick<Features, "idempotency" | "keys" | "revokedTokens" | "checkpoints"> {
   conversations: Pick<Features["conversations"], "aging" | "events">;

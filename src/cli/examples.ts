@@ -7,7 +7,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   doctor: ["roost doctor", "roost doctor --data ./data --json"],
   "invite create": ["roost invite create", "roost invite create --uses 10 --credit 5.00 --expires 30d"],
   "invite list": ["roost invite list"],
-  "invite revoke": ["roost invite revoke inv_0123456789abcdef0123456789abcdef"],
+  "invite revoke": ["roost invite revoke invite_0123456789abcdef0123456789abcdef"],
   "account list": ["roost account list"],
   "account show": ["roost account show ada@example.org"],
   "account credit": ["roost account credit ada@example.org 5.00 --note 'paid by bank transfer'"],

@@ -114,8 +114,7 @@ export function addOperatorCommands(program: Command): void {
 
   addModels(group("models", "add language models that run on this host, list and remove them"), onDataJson);
 
-  // Its other commands are those of users.
-  // The rest of it is for users, and added before.
+  // Its other commands are those of users, and added before.
   const memory = program.commands.find((command) => command.name() === "memory") ?? program.command("memory");
   onDataJson(memory.command("rebuild").description("have this host's indexes built anew"))
     .option("--agent <agent>", "the id of an agent; else of all")

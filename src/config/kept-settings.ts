@@ -25,3 +25,7 @@ export const kept = {
   keepKeys: life("ROOST_KEEP_KEYS", "30d", "how long API keys stay in the list once they have expired"),
   keepAudit: life("ROOST_KEEP_AUDIT", "400d", "how long rows of the audit log are kept, a million at most"),
 };
+
+/** What has a message's text lives no longer than messages do; null is for ever. */
+export const shorter = (one: number | null, other: number | null): number | null =>
+  one === null ? other : other === null ? one : Math.min(one, other);

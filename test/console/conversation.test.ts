@@ -157,7 +157,7 @@ browserTest("what a schedule says while an answer is being written is shown, abo
     const daily = { name: "Daily", message: "Say hello", cron: "0 8 * * *" };
     const { scheduleId } = (await person.ask("POST", `${agentPath}/schedules`, daily)).body;
     const { runId } = (await person.ask("POST", `${agentPath}/schedules/${scheduleId}/run`)).body;
-    await server.app.runs.whenEnded(runId);
+    while ((await person.ask("GET", `${agentPath}/runs/${runId}`)).body.status !== "completed") await Bun.sleep(5);
     release();
     await page.getByText("Once upon a time.").waitFor();
     await page.locator("#chat-cancel").waitFor({ state: "hidden" });

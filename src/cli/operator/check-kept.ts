@@ -1,5 +1,6 @@
 import { Database } from "bun:sqlite";
 import { existsSync } from "node:fs";
+import { shorter } from "../../config/kept-settings.ts";
 import type { Config } from "../../config.ts";
 import { DAY_MS } from "../../lib/calendar.ts";
 import { SCHEMA_VERSION } from "../../storage/migrate.ts";
@@ -15,7 +16,7 @@ export function checkKept(config: Config): Finding {
   const kinds: [table: string, one: string, more: string, keptMs: number | null][] = [
     ["messages", "message", "messages", config.keepMessages],
     ["runs", "run", "runs", config.keepRuns],
-    ["events", "event", "events", config.keepEvents],
+    ["events", "event", "events", shorter(config.keepEvents, config.keepMessages)],
     ["usage_days", "day of usage", "days of usage", config.keepUsage],
     ["audit", "row of the audit log", "rows of the audit log", config.keepAudit],
   ];

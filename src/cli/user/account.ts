@@ -27,8 +27,8 @@ export async function showStatus(options: Options): Promise<void> {
     printJson({ server: { url, version }, account: null, billing: null, instances: null, ...own });
     return;
   }
-  const revokedTokens: Fields = [["Account", `not signed in: ${loginAt(url)}`]];
-  printFields([["Server", `${url}, Roost ${version}`], ...(own === null ? revokedTokens : fieldsOf(own))]);
+  const stranger: Fields = [["Account", `not signed in: ${loginAt(url)}`]];
+  printFields([["Server", `${url}, Roost ${version}`], ...(own === null ? stranger : fieldsOf(own))]);
 }
 
 type Fields = [name: string, value: string][];

@@ -43,8 +43,9 @@ async function signIn(url: string, options: LoginOptions): Promise<Records["Acco
     const name = `roost login on ${hostname()}`.slice(0, 100);
     const signedIn = createClient(url, token);
     // With all that the token may do: a person signs in here, who decides about approvals too.
-    const body = { name, scopes: ["read", "write", "chat", "approve"] as const };
-    const { key = "", keyId } = await signedIn.post("/v1/auth/keys", { body: { ...body, scopes: [...body.scopes] } });
+    const { key = "", keyId } = await signedIn.post("/v1/auth/keys", {
+      body: { name, scopes: ["read", "write", "chat", "approve"] },
+    });
     const { accountId } = account;
     const profile = options.profile ?? profileFor(url, account.email);
     const before = loginOf(profile);

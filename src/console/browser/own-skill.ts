@@ -44,8 +44,6 @@ export function chooseOwnSkill(install: (files: Files) => Promise<void>): void {
   });
 }
 
-const refused = (message: string, nextStep: string): ToldError => new ToldError(message, nextStep);
-
 /** By their names in the folder. Throws `ToldError` for what the host would not accept. */
 async function readFiles(given: readonly File[], inFolder: boolean): Promise<Files> {
   const named = given
@@ -53,11 +51,14 @@ async function readFiles(given: readonly File[], inFolder: boolean): Promise<Fil
     // Of editors and version control; the host takes none.
     .filter(({ name }) => !/(^|\/)\./.test(name));
   if (!named.some(({ name }) => name === "SKILL.md")) {
-    throw refused("There is no SKILL.md among these files", "Choose the folder that it is in, or the file itself.");
+    throw new ToldError(
+      "There is no SKILL.md among these files",
+      "Choose the folder that it is in, or the file itself.",
+    );
   }
   const bytes = named.reduce((sum, { file }) => sum + file.size, 0);
   if (named.length > MAX_FILES || bytes > MAX_BYTES) {
-    throw refused(
+    throw new ToldError(
       `These are ${named.length} files of ${sizeOf(bytes)}`,
       `A skill has at most ${MAX_FILES} files of ${sizeOf(MAX_BYTES)} together. Leave out what it does not need.`,
     );
@@ -73,7 +74,10 @@ async function textOf(file: File, name: string): Promise<string> {
     // A byte order mark is part of what is pinned.
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(await file.arrayBuffer());
   } catch {
-    throw refused(`${name} is not text in UTF-8`, "Leave it out, or save it as text. Then choose the files again.");
+    throw new ToldError(
+      `${name} is not text in UTF-8`,
+      "Leave it out, or save it as text. Then choose the files again.",
+    );
   }
 }
 
