@@ -90,7 +90,7 @@ export function eventRoute({ runs, events, hub, lasting, streams, named }: Event
     },
     handle({ caller, found: { agentId, run, conversationId }, query, request }) {
       const cursor = cursorOf(request.headers.get("last-event-id"), query().after);
-      const after = events.startAt(agentId, cursor ?? (run && run.firstEventId - 1));
+      const after = cursor === null && run ? events.startOf(run) : events.startAt(agentId, cursor);
       const runId = run?.runId ?? null;
       const place = lasting.open(caller, "events");
       const response = streams.toResponse(

@@ -173,6 +173,69 @@ browserTest("what a schedule says while an answer is being written is shown, abo
   });
 });
 
+browserTest("a question whose run is not on this host keeps the conversation from nothing", async () => {
+  model.script({ kind: "status", status: 400, body: { error: { message: "no such model" } } });
+  await person.ask("POST", `${agentPath}/messages`, { message: "From before" });
+  const bundle = await fetch(`${server.url}${agentPath}/bundle?history=true`, {
+    headers: { Authorization: `Bearer ${person.token}` },
+  });
+  const { instanceId } = (await person.ask("POST", "/v1/instances", { name: "other" })).body;
+  const imported = await fetch(`${server.url}/v1/instances/${instanceId}/import`, {
+    method: "POST",
+    headers: { Authorization: `Bearer ${person.token}`, "Content-Type": "application/gzip" },
+    body: await bundle.arrayBuffer(),
+  });
+  expect(imported.status).toBe(201);
+  await withPage(async (page) => {
+    const { release } = heldAnswer();
+    await page.getByText("From before").waitFor();
+    await write(page, "Tell me a story");
+    await page.getByText("Once upon").waitFor();
+    await page.reload();
+    await page.getByText("Once upon").waitFor();
+    expect(await page.locator("#chat-cancel").isVisible()).toBe(true);
+    expect(await page.locator("#chat-clear").isVisible()).toBe(true);
+    release();
+    await page.getByText("Once upon a time.").waitFor();
+    expect(await page.getByRole("alert").filter({ visible: true }).count()).toBe(0);
+    expect(await saidBy(page, "user")).toEqual(["From before", "Tell me a story"]);
+  });
+});
+
+browserTest("what is sent elsewhere is shown also while a run waits for a decision", async () => {
+  await withPage(async (page) => {
+    model.script({ kind: "tools", calls: [{ name: "send", arguments: { key: "b" } }], text: "I will write. " });
+    await write(page, "Mail it");
+    await page.getByText("waiting for a decision").waitFor();
+    const prefer = { Prefer: "respond-async" };
+    await person.ask("POST", `${agentPath}/messages`, { message: "From a program" }, prefer);
+    await lookAgain(page);
+    await page.getByText("From a program").waitFor();
+    await page.getByText("Waiting for the previous answer").waitFor();
+    expect(await saidBy(page, "user")).toEqual(["Mail it", "From a program"]);
+    await page.locator("#chat-cancel").click();
+    await page.getByText("Hello, I am the mock model.").waitFor();
+    expect(await saidBy(page, "agent")).toEqual(["I will write. ", "Hello, I am the mock model."]);
+  });
+});
+
+browserTest("a run that could not be followed any more is followed again at the next look", async () => {
+  await withPage(async (page) => {
+    const { release } = heldAnswer();
+    await write(page, "Tell me a story");
+    await page.getByText("Once upon").waitFor();
+    const error = { code: "internal_error", message: "something failed", requestId: "req_1", status: 500 };
+    await page.route("**/events?*", (route) => route.fulfill({ status: 503, json: { error } }), { times: 1 });
+    await page.reload();
+    await page.getByText("lost track of this answer").waitFor();
+    await lookAgain(page);
+    await page.getByText("Once upon").waitFor();
+    release();
+    await page.getByText("Once upon a time.").waitFor();
+    expect(await saidBy(page, "agent")).toEqual(["Once upon a time."]);
+  });
+});
+
 browserTest("a run that is found twice at once is followed once", async () => {
   await withPage(async (page) => {
     await page.locator("#chat-ideas").waitFor();

@@ -5,6 +5,7 @@ import { browserTest } from "../support/browser.ts";
 import type { Person } from "../support/test-server.ts";
 import {
   focus,
+  lookAgain,
   openAs,
   SIZES,
   signUpWithAgent,
@@ -214,6 +215,11 @@ browserTest("a failed run offers to send its message again, beside its error, al
     await page.getByText("Hello, I am the mock model.").waitFor();
     expect(await page.locator(".turn.user .said").allTextContents()).toEqual(["Are you there?", "Are you there?"]);
     // The error stays, to be read; what was sent again is not offered twice.
+    expect([await note.isVisible(), await again.count()]).toEqual([true, 0]);
+    await person.ask("POST", `${agentPath}/messages`, { message: "From a program" });
+    await lookAgain(page);
+    await page.getByText("From a program").waitFor();
+    await page.locator(".turn.agent").nth(2).getByText("Hello, I am the mock model.").waitFor();
     expect([await note.isVisible(), await again.count()]).toEqual([true, 0]);
     expect(await page.locator("#chat-input").evaluate((box) => box === document.activeElement)).toBe(true);
   });

@@ -74,6 +74,10 @@ test("a cursor ahead of the log, or older than what is kept, is 410", async () =
   }
   age(5);
   expect((await it.events(4)).response.status).toBe(410);
+  // Also the agent's first run, before which there is no event.
+  const [run] = (await it.person.ask("GET", it.at("/runs"))).body.data;
+  const gone = await it.person.ask("GET", it.at(`/events?runId=${run.runId}`));
+  expect([gone.status, gone.body.error.message]).toEqual([410, "the run's first events are no longer kept"]);
   await using stream = await it.events(5);
   await it.send("hi");
   expect((await stream.next())?.id).toBe(6);

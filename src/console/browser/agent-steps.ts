@@ -1,4 +1,4 @@
-import type { RunEvent } from "../../../clients/typescript/src/index.ts";
+import { RoostError, type RunEvent } from "../../../clients/typescript/src/index.ts";
 import { visibleJson } from "../../lib/visible-json.ts";
 import { make, makeAlert, nameOf, reportErrors } from "./dom.ts";
 import { hashOf } from "./hash.ts";
@@ -86,10 +86,24 @@ export function makeSteps(instanceId: string): Steps {
       const section = make("section", "", alert);
       fold.append(section);
       const read = async () => {
+        calls.clear();
+        list.replaceChildren();
         for await (const event of load()) show(event);
         if (calls.size === 0) section.append(make("p", "soft", "It answered without tools."));
       };
-      fold.addEventListener("toggle", () => void reportErrors(alert, read), { once: true });
+      let isRead = false;
+      fold.addEventListener("toggle", () => {
+        if (!fold.open || isRead) return;
+        isRead = true;
+        void reportErrors(alert, () =>
+          read().catch((error: unknown) => {
+            const isGone = error instanceof RoostError && error.code === "not_found";
+            if (isGone) return section.append(make("p", "soft", "What it did is no longer kept."));
+            isRead = false; // opened again, it is tried again
+            throw error;
+          }),
+        );
+      });
     },
   };
 }

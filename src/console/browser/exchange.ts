@@ -23,6 +23,8 @@ export interface Exchange {
   explain(why: string): void;
   /** Shows why there is no answer, or no whole one, and offers to send a person's message again. */
   fail(why: string): void;
+  /** Shows that it could not be followed further; it may still go on. */
+  lose(): void;
 }
 
 const NOTES: Record<string, string> = {
@@ -52,9 +54,12 @@ export function makeExchange(
   /** What a person has written. */
   let question: string | null = null;
   const thinking = (is: boolean) => answer.classList.toggle("thinking", is);
-  const explain = (why: string) => {
+  const tell = (what: string) => {
     thinking(false);
-    note.replaceChildren(why);
+    note.replaceChildren(what);
+  };
+  const explain = (why: string) => {
+    tell(why);
     // What is open at the end of a run can no longer be decided.
     for (const one of asked.values()) one.decided({ status: "cancelled", decidedBy: null, answers: null });
     asked.clear();
@@ -155,5 +160,6 @@ export function makeExchange(
     },
     explain,
     fail,
+    lose: () => tell("lost track of this answer"),
   };
 }

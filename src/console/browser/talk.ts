@@ -1,4 +1,4 @@
-import type { AgentIds, RunEvent } from "../../../clients/typescript/src/index.ts";
+import { type AgentIds, RoostError, type RunEvent } from "../../../clients/typescript/src/index.ts";
 import { roost } from "./api.ts";
 import { type Exchange, makeExchange } from "./exchange.ts";
 import { isAtEnd, toEnd } from "./log-end.ts";
@@ -56,6 +56,8 @@ export function openTalk(parts: TalkParts): Talk {
   const turns: Turn[] = [];
   /** Messages that are shown. */
   const shown = new Set<string>();
+  /** Runs that are over, and shown as that, whether or not they have answered. */
+  const over = new Set<string>();
   let earlier: string | null = null;
   let newest: string | undefined;
   let following = false;
@@ -89,7 +91,8 @@ export function openTalk(parts: TalkParts): Talk {
       const exchange = exchanges.get(message.runId) ?? makeExchange(agent.instanceId, keepAtEnd, again);
       exchanges.set(message.runId, exchange);
       inOrder.add(exchange.element);
-      if (shown.has(message.messageId)) continue;
+      // The answer of a run that is followed comes with its events.
+      if (shown.has(message.messageId) || (message.role === "agent" && isFollowed(message.runId))) continue;
       shown.add(message.messageId);
       if (message.role === "user") exchange.ask(message);
       else {
@@ -119,6 +122,7 @@ export function openTalk(parts: TalkParts): Talk {
       // If its turn has come meanwhile, its events show how it ends.
       if (turns.indexOf(turn) > 0) {
         turns.splice(turns.indexOf(turn), 1);
+        over.add(turn.runId);
         turn.exchange.explain("cancelled");
       }
     } catch (error) {
@@ -141,10 +145,13 @@ export function openTalk(parts: TalkParts): Talk {
           keepAtEnd(() => exchange.show(event));
         }
         turns.shift();
+        over.add(runId);
         settled();
       }
     } catch (error) {
-      for (const { exchange } of turns.splice(0)) exchange.explain("lost track of this answer");
+      for (const { exchange } of turns.splice(0)) exchange.lose();
+      // They may go on: the next look shows the conversation anew, and follows them again.
+      newest = undefined;
       if (!closing.signal.aborted) failed(error);
     } finally {
       following = false;
@@ -155,45 +162,55 @@ export function openTalk(parts: TalkParts): Talk {
     }
   }
 
-  /** Finds and follows the runs that have not ended. They are the newest, because runs are answered in order. */
+  /** Finds and follows the runs that have not ended. */
   async function resumeRuns(page: readonly Message[]): Promise<void> {
     const answered = new Set(page.filter(({ role }) => role === "agent").map(({ runId }) => runId));
-    const open = page.filter(({ role, runId }) => role === "user" && !answered.has(runId) && !isFollowed(runId));
     const found: Turn[] = [];
-    for (const { runId } of open.reverse()) {
+    for (const { role, runId, conversationId } of page) {
+      if (role !== "user" || answered.has(runId) || over.has(runId) || isFollowed(runId)) continue;
       const exchange = exchanges.get(runId);
-      const run = await roost.get(`${AGENT}/runs/{runId}`, { path: { ...agent, runId } });
+      const run = await findRun(runId);
       if (!exchange || closing.signal.aborted) return;
-      if (UNFINISHED.has(run.status)) found.unshift({ runId, exchange });
+      // A fork's question may have its run in the original conversation.
+      const isHere = run?.conversationId === conversationId;
+      if (isHere && UNFINISHED.has(run.status)) found.push({ runId, exchange });
       else {
-        if (run.status !== "cancelled") {
-          exchange.fail(run.error?.message ?? run.status);
-          break;
-        }
-        exchange.explain(run.status);
+        over.add(runId);
+        if (isHere && run.status === "cancelled") exchange.explain(run.status);
+        else if (isHere) exchange.fail(run.error?.message ?? run.status);
       }
     }
     found.forEach(enqueue);
   }
   const isFollowed = (runId: string) => turns.some((turn) => turn.runId === runId);
 
+  /** Null for one that is no longer kept, or was not on this host. */
+  const findRun = (runId: string) =>
+    roost.get(`${AGENT}/runs/{runId}`, { path: { ...agent, runId } }).catch((error: unknown) => {
+      if (error instanceof RoostError && error.code === "not_found") return null;
+      throw error;
+    });
+
   async function load(): Promise<void> {
     const page = await roost.get(PATH, { path: agent, query: { order: "desc", limit: PAGE, conversationId } });
     if (closing.signal.aborted) return;
     if (!page.data.some(({ messageId }) => messageId === newest)) {
       // The first load; or everything shown was cleared elsewhere, or is far behind.
+      if (following) return;
       exchanges.clear();
       shown.clear();
+      over.clear();
       log.replaceChildren();
     }
-    newest = page.data[0]?.messageId;
     if (exchanges.size === 0) {
       earlier = page.nextCursor;
       hasEarlier(earlier !== null);
     }
+    const last = page.data[0]?.messageId;
     const inOrder = page.data.reverse();
     if (showPage(inOrder, null)) toEnd(log);
     await resumeRuns(inOrder);
+    newest = last;
     settled();
   }
 
@@ -252,9 +269,9 @@ export function openTalk(parts: TalkParts): Talk {
       loading = loading
         .catch(() => undefined)
         .then(async () => {
-          if (closing.signal.aborted || following || unsent > 0) return;
+          if (closing.signal.aborted || unsent > 0) return;
           const page = await roost.get(PATH, { path: agent, query: { order: "desc", limit: 1, conversationId } });
-          if (closing.signal.aborted || following || unsent > 0 || page.data[0]?.messageId === newest) return;
+          if (closing.signal.aborted || unsent > 0 || page.data[0]?.messageId === newest) return;
           await load();
         });
       return loading;

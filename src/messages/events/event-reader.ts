@@ -38,6 +38,8 @@ export interface EventReader {
    * Throws 410 for a cursor that is older than what is kept, or ahead of the log.
    */
   startAt(agentId: string, cursor: number | null): number;
+  /** The event before the run's first. Throws 410 if that first one is no longer kept: the last may be gone too. */
+  startOf(run: Pick<Run, "agentId" | "firstEventId">): number;
 }
 
 export type RunInLog = Pick<Run, "agentId" | "conversationId" | "runId" | "firstEventId">;
@@ -144,15 +146,15 @@ export function createEventReader(db: Db): EventReader {
       const { id, pruned } = boundsOf(agentId);
       if (cursor === null) return id;
       if (cursor > id || (cursor > 0 && cursor < pruned)) {
-        throw new AppError(
-          "not_found",
-          "the events at this cursor are no longer kept; start again without a cursor, or from 0",
-          {
-            status: 410,
-          },
-        );
+        throw gone("the events at this cursor are no longer kept; start again without a cursor, or from 0");
       }
       return Math.max(cursor, pruned);
     },
+    startOf({ agentId, firstEventId }) {
+      if (boundsOf(agentId).pruned >= firstEventId) throw gone("the run's first events are no longer kept");
+      return firstEventId - 1;
+    },
   };
 }
+
+const gone = (message: string) => new AppError("not_found", message, { status: 410 });
