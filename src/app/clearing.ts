@@ -39,9 +39,6 @@ export function clearingPlan(
   const summaries: RowsOf = { table: "summaries", by: "conversation_id", key: "to_seq", before: -1, batch: 8 };
   const self = (table: string, key: string): RowsOf => ({ table, by: key, key, before: "", batch: 1 });
 
-  /** The number of the last message may be given to a new one, which must not count as cleared. */
-  const uncover = (id: string) =>
-    sqlite.run("UPDATE conversations SET cleared_message_seq = 0 WHERE conversation_id = ?", [id]);
   /** Nothing is hidden any more, unless it was cleared again meanwhile. */
   const settle = (id: string) =>
     sqlite.run(
@@ -83,7 +80,7 @@ export function clearingPlan(
 
   return {
     history: [
-      rows({ ...messages, only: CLEARED_MESSAGES }, uncover),
+      rows({ ...messages, only: CLEARED_MESSAGES }),
       ...runs(CLEARED_RUNS),
       rows({
         ...continued,

@@ -188,6 +188,21 @@ test("neither, both, an unknown or a foreign id of what to forget are refused", 
   expect(await ask(`?conversationId=conv_${unknown}`)).toBe(404);
 });
 
+test("what is said in a conversation after it was forgotten and cleared is found", async () => {
+  const { body } = await it.person.ask("POST", `${path}/conversations`, {});
+  const { conversationId } = body;
+  const tell = async (message: string) =>
+    it.until("run.completed", (await it.send(message, { conversationId })).body.runId);
+  await tell("The chestnut horse is called Alma.");
+  await tell("The grey horse is called Borek.");
+  await it.person.ask("DELETE", `${path}/memory?conversationId=${conversationId}`);
+  await it.person.ask("DELETE", `${path}/messages?conversationId=${conversationId}`);
+  await it.server.app.settled();
+  await tell("The black horse is called Corvin.");
+  const found = (await texts("horse called")).filter((text) => text.includes("horse"));
+  expect(found).toEqual(["The black horse is called Corvin."]);
+});
+
 test("a conversation that is cleared or deleted is found no longer", async () => {
   const { body: conversation } = await it.person.ask("POST", `${path}/conversations`, {});
   const { conversationId } = conversation;
