@@ -37,6 +37,7 @@ export function clearingPlan(
   const continued: RowsOf = { table: "responses", by: "conversation_id", key: "response_id", before: "", batch: 100 };
   const stepsOf: RowsOf = { table: "message_steps", by: "conversation_id", key: "message_id", before: "", batch: 100 };
   const summaries: RowsOf = { table: "summaries", by: "conversation_id", key: "to_seq", before: -1, batch: 8 };
+  const forgotten: RowsOf = { table: "memory_forgotten", by: "conversation_id", key: "run_id", before: "", batch: 250 };
   const self = (table: string, key: string): RowsOf => ({ table, by: key, key, before: "", batch: 1 });
 
   /** Nothing is hidden any more, unless it was cleared again meanwhile. */
@@ -81,6 +82,7 @@ export function clearingPlan(
   return {
     history: [
       rows({ ...messages, only: CLEARED_MESSAGES }),
+      rows({ ...forgotten, only: `up_to <= ${markOf("cleared_message_seq")}` }),
       ...runs(CLEARED_RUNS),
       rows({
         ...continued,
@@ -97,7 +99,7 @@ export function clearingPlan(
       rows(messages),
       ...runs("TRUE"),
       rows(asked),
-      rows({ table: "memory_forgotten", by: "conversation_id", key: "run_id", before: "", batch: 250 }),
+      rows(forgotten),
       rows({ ...told, only: ofOther }),
       rows(self("conversations", "conversation_id")),
     ],

@@ -179,6 +179,35 @@ test("a conversation is forgotten with all that its runs noted", async () => {
   expect((await texts("ferry Halcyon")).filter((text) => /ferry/i.test(text))).toEqual([]);
 });
 
+test("runs that are forgotten one by one leave rows only while there are messages that they are about", async () => {
+  const { body } = await it.person.ask("POST", `${path}/conversations`, {});
+  const { conversationId } = body;
+  const told = async (message: string): Promise<string> => {
+    const { runId } = (await it.send(message, { conversationId })).body;
+    await it.until("run.completed", runId);
+    return runId;
+  };
+  const forget = async (query: string) => (await it.person.ask("DELETE", `${path}/memory?${query}`)).body.deleted;
+  const rows = () =>
+    it.server.foundation.store.sqlite
+      .query("SELECT 1 FROM memory_forgotten WHERE conversation_id = ?")
+      .all(conversationId).length;
+  const runIds = [await told("The first kite is red."), await told("The second kite is blue.")];
+  for (const runId of runIds) expect(await forget(`runId=${runId}`)).toBe(2);
+  expect(rows()).toBe(2);
+  const third = await told("The third kite is green.");
+  const kites = async () => (await texts("kite")).filter((text) => text.includes("kite is"));
+  expect(await kites()).toEqual(["The third kite is green."]);
+  expect(await forget(`conversationId=${conversationId}&dryRun=true`)).toBe(2);
+  expect(await forget(`conversationId=${conversationId}`)).toBe(2);
+  expect(await forget(`runId=${third}`)).toBe(0);
+  expect(rows()).toBe(1);
+  expect(await kites()).toEqual([]);
+  await it.person.ask("DELETE", `${path}/messages?conversationId=${conversationId}`);
+  await it.server.app.settled();
+  expect(rows()).toBe(0);
+});
+
 test("neither, both, an unknown or a foreign id of what to forget are refused", async () => {
   const ask = async (query: string) => (await it.person.ask("DELETE", `${path}/memory${query}`)).status;
   const unknown = "0190f5e2c4a87b3d8e1f6a2b4c5d7e90";

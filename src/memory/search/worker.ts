@@ -6,7 +6,7 @@ import { closeSync, mkdirSync, openSync, renameSync, rmSync, utimesSync } from "
 import { join } from "node:path";
 import { hashOfLine } from "../lines.ts";
 import { type AgentIndex, openAgentIndex } from "./entries.ts";
-import type { Entry, MemoryOrigin, SearchReply, Source } from "./entry.ts";
+import type { Entry, Gone, MemoryOrigin, SearchReply, Source } from "./entry.ts";
 import { notesOf, passagesOf } from "./passages.ts";
 
 /** Who wrote a line of a file. */
@@ -39,7 +39,7 @@ export type Ask =
   | { type: "position"; agentId: string; conversationId: string }
   | { type: "file"; agentId: string; file: FileText }
   | { type: "messages"; agentId: string; conversationId: string; messages: MessageText[]; upTo: number }
-  | { type: "drop"; agentId: string; source: Source; upTo?: number; runId?: string }
+  | { type: "drop"; agentId: string; source: Source; gone?: Gone }
   | { type: "pending"; agentId: string; limit: number }
   | { type: "vectors"; agentId: string; vectors: { id: number; vector: Float32Array }[] }
   | { type: "search"; agentId: string; query: string; vector: Float32Array | null; limit: number }
@@ -212,8 +212,8 @@ async function change(ask: Ask): Promise<Replies[keyof Replies]> {
       return null;
     case "drop": {
       const { now, before } = openOf(agentId);
-      now.drop(ask.source, ask.upTo, ask.runId);
-      before?.drop(ask.source, ask.upTo, ask.runId);
+      now.drop(ask.source, ask.gone);
+      before?.drop(ask.source, ask.gone);
       return null;
     }
     case "vectors":
