@@ -117,6 +117,15 @@ test("where it cannot be written which models are loaded, they answer all the sa
   rmSync(path, { recursive: true });
 });
 
+test("a model answers also where its folder has weights of another form", async () => {
+  const path = join(dataDir, "models/one/onnx/model_q4.onnx_data");
+  writeFileSync(path, "");
+  const { engine, answer } = open();
+  expect(await answer("one")).not.toBe("");
+  await engine.close();
+  rmSync(path);
+});
+
 test("a model that is answering is not unloaded: who needs its memory waits until it is done", async () => {
   const { engine, ask, answer } = open({ memoryBytes: 150 * MIB });
   const long = ask("one", { maxTokens: 300 })[Symbol.asyncIterator]();
