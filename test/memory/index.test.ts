@@ -56,6 +56,7 @@ test("while an index is built anew, the one there was answers; once it is comple
   };
   await expect(find("anything")).rejects.toBeInstanceOf(LostIndexError);
   await thread.ask({ type: "rebuild", agentId: id });
+  expect(await find("harbour")).toEqual({ texts: [], isBeingBuilt: true });
   await thread.ask({ type: "file", agentId: id, file: fileOf("a.md", "The old harbour.") });
   await thread.ask({ type: "file", agentId: id, file: fileOf("b.md", "The old bakery.") });
   await thread.ask({ type: "rebuilt", agentId: id });

@@ -99,18 +99,23 @@ function close(agentId: string): void {
   open?.before?.close();
 }
 
-/** The index that there was stays readable; the new one is empty. */
+/** The index that there was stays readable, or an empty one says that this one is not complete yet; it is empty, too. */
 function begin(agentId: string): void {
   close(agentId);
   // What is half built, because this was begun before, answers less than what there was.
-  if (exists(pathOf(agentId)) && !exists(oldPathOf(agentId))) {
+  if (!exists(oldPathOf(agentId))) {
     // Closing has put everything into the file itself.
-    renameSync(pathOf(agentId), oldPathOf(agentId));
+    if (exists(pathOf(agentId))) renameSync(pathOf(agentId), oldPathOf(agentId));
+    else create(oldPathOf(agentId));
   }
-  removeFiles(pathOf(agentId));
+  create(pathOf(agentId));
+}
+
+function create(path: string): void {
+  removeFiles(path);
   // SQLite would create it readable by all; its WAL takes the same mode.
-  closeSync(openSync(pathOf(agentId), "wx", 0o600));
-  openAgentIndex(pathOf(agentId))?.close();
+  closeSync(openSync(path, "wx", 0o600));
+  openAgentIndex(path)?.close();
 }
 
 const exists = (path: string): boolean => Bun.file(path).size > 0;
