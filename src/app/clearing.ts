@@ -37,11 +37,9 @@ export function clearingPlan(
   const continued: RowsOf = { table: "responses", by: "conversation_id", key: "response_id", before: "", batch: 100 };
   const stepsOf: RowsOf = { table: "message_steps", by: "conversation_id", key: "message_id", before: "", batch: 100 };
   const summaries: RowsOf = { table: "summaries", by: "conversation_id", key: "to_seq", before: -1, batch: 8 };
+  const forgotten: RowsOf = { table: "memory_forgotten", by: "conversation_id", key: "run_id", before: "", batch: 250 };
   const self = (table: string, key: string): RowsOf => ({ table, by: key, key, before: "", batch: 1 });
 
-  /** The number of the last message may be given to a new one, which must not count as cleared. */
-  const uncover = (id: string) =>
-    sqlite.run("UPDATE conversations SET cleared_message_seq = 0 WHERE conversation_id = ?", [id]);
   /** Nothing is hidden any more, unless it was cleared again meanwhile. */
   const settle = (id: string) =>
     sqlite.run(
@@ -83,7 +81,8 @@ export function clearingPlan(
 
   return {
     history: [
-      rows({ ...messages, only: CLEARED_MESSAGES }, uncover),
+      rows({ ...messages, only: CLEARED_MESSAGES }),
+      rows({ ...forgotten, only: `up_to <= ${markOf("cleared_message_seq")}` }),
       ...runs(CLEARED_RUNS),
       rows({
         ...continued,
@@ -100,7 +99,7 @@ export function clearingPlan(
       rows(messages),
       ...runs("TRUE"),
       rows(asked),
-      rows({ table: "memory_forgotten", by: "conversation_id", key: "run_id", before: "", batch: 250 }),
+      rows(forgotten),
       rows({ ...told, only: ofOther }),
       rows(self("conversations", "conversation_id")),
     ],

@@ -1,4 +1,5 @@
 import { AppError } from "./app-error.ts";
+import { isObject } from "./is-object.ts";
 
 /**
  * JSON Schema, as far as it can be checked in a bounded time: a schema comes from a stranger. Regular expressions are left
@@ -29,9 +30,6 @@ const NUMBERS = new Set("minimum maximum exclusiveMinimum exclusiveMaximum multi
 const LISTS = new Set(["anyOf", "oneOf", "allOf", "prefixItems"]);
 const MAPS = new Set(["properties", "$defs", "definitions"]);
 const ONES = new Set(["items", "additionalProperties", "not"]);
-
-const isObject = (value: unknown): value is JsonSchema =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** What in a schema cannot be checked, and why, as `"<where>: expected <what>"`; null if all of it can. */
 export function schemaFault(schema: unknown): string | null {

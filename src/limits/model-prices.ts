@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { isObject } from "../lib/is-object.ts";
 
 /** The prices of one model, in millionths of a US dollar for a million tokens. */
 export interface ModelPrice {
@@ -42,8 +43,6 @@ function readPrice(written: unknown): ModelPrice | null {
   return { prompt: inMillionths(prompt), cached: inMillionths(cached), completion: inMillionths(completion) };
 }
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 const isPrice = (value: unknown): value is number => typeof value === "number" && value >= 0 && value <= MAX_PRICE;
 
 export interface TokenCounts {

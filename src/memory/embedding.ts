@@ -38,6 +38,14 @@ const PAUSE_BESIDE_CHAT = 3;
 /** The model reads no more of a text. */
 const MAX_CHARACTERS = 2_000;
 
+/** An index that is lost, at any moment, is built anew, which asks for vectors again; or its agent is gone. */
+const ifLost =
+  <T>(instead: T) =>
+  (error: unknown): T => {
+    if (error instanceof LostIndexError) return instead;
+    throw error;
+  };
+
 export function createEmbedding({ store, log, queue, thread, embed, isChatting }: EmbeddingParts): Embedding {
   const ended = new AbortController();
   let timer: ReturnType<typeof setInterval> | undefined;
@@ -57,11 +65,7 @@ export function createEmbedding({ store, log, queue, thread, embed, isChatting }
   async function embedSome(accountId: string, agentId: string): Promise<void> {
     await letQueriesGo();
     // One at a time: a query that comes in between waits for no more.
-    const texts = await thread.ask({ type: "pending", agentId, limit: 1 }).catch((error: unknown) => {
-      // It is built anew, which asks for vectors again.
-      if (error instanceof LostIndexError) return [];
-      throw error;
-    });
+    const texts = await thread.ask({ type: "pending", agentId, limit: 1 }).catch(ifLost([]));
     if (texts.length === 0) {
       await store.commitSoon(() => queue.vectors.done(accountId, agentId), "process");
       return;
@@ -72,11 +76,8 @@ export function createEmbedding({ store, log, queue, thread, embed, isChatting }
       AbortSignal.any([ended.signal, AbortSignal.timeout(TEXT_MS)]),
     );
     const tookMs = performance.now() - startedMs;
-    await thread.ask({
-      type: "vectors",
-      agentId,
-      vectors: texts.flatMap(({ id }, at) => (vectors[at] ? [{ id, vector: vectors[at] }] : [])),
-    });
+    const computed = texts.flatMap(({ id }, at) => (vectors[at] ? [{ id, vector: vectors[at] }] : []));
+    await thread.ask({ type: "vectors", agentId, vectors: computed }).catch(ifLost(null));
     await Bun.sleep((isChatting() ? PAUSE_BESIDE_CHAT : PAUSE) * tookMs);
   }
 

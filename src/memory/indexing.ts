@@ -101,14 +101,14 @@ export function createIndexing({ store, log, queue, sources, thread, agents, bou
       return true;
     }
     const after = await thread.ask({ type: "position", agentId, conversationId });
-    if (after > 0) {
-      await thread.ask({ type: "drop", agentId, source: from, upTo: visible.firstSeq - 1 });
-      for (const { runId, upTo } of sources.forgotten(conversationId)) {
-        await thread.ask({ type: "drop", agentId, source: from, upTo, ...(runId === "*" ? {} : { runId }) });
-      }
-    }
-    const known = after < visible.firstSeq ? visible.firstSeq - 1 : after;
+    const known = Math.max(after, visible.firstSeq - 1);
     const { messages, upTo, hasMore } = sources.messages(conversationId, known);
+    if (after > 0) {
+      // Read together with the messages: what was forgotten up to an earlier one has been dropped already.
+      const { upTo: all, runIds } = sources.forgotten(conversationId, after);
+      const gone = { upTo: Math.max(all, visible.firstSeq - 1), runIds };
+      await thread.ask({ type: "drop", agentId, source: from, gone });
+    }
     if (upTo > known) await thread.ask({ type: "messages", agentId, conversationId, messages, upTo });
     return !hasMore;
   }

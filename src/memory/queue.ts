@@ -43,7 +43,7 @@ export interface MemoryQueue {
   };
 }
 
-/** In place of a name, where everything is meant: no name of a file begins before it. */
+/** In place of a name, where everything is meant: no file has this name. */
 export const BEGINNING = "*";
 
 export function createMemoryQueue(db: Db): MemoryQueue {

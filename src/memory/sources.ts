@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, max, min, sql } from "drizzle-orm";
+import { and, asc, eq, gt, gte, max, min, sql } from "drizzle-orm";
 import { isUnchanged } from "../agents/default-files.ts";
 import { isKeptOutput } from "../agents/kept-outputs.ts";
 import type { Agent } from "../agents/schema.ts";
@@ -10,7 +10,7 @@ import type { Db } from "../storage/store.ts";
 import { isNotesFile } from "./lines.ts";
 import type { Notes } from "./notes.ts";
 import { memoryForgotten } from "./schema.ts";
-import type { Found, MemoryOrigin } from "./search/entry.ts";
+import type { Found, Gone, MemoryOrigin } from "./search/entry.ts";
 import type { FileText, MessageText } from "./search/worker.ts";
 
 /** Messages that are taken in at once; fewer if they are long. */
@@ -20,6 +20,8 @@ const PAGE_CHARACTERS = 200_000;
 const MAX_LOOKED_AT = 20;
 /** Messages of a conversation that are counted where they are forgotten. */
 const MAX_COUNTED = 20_000;
+/** Stands for all runs of a conversation. */
+const ALL = "*";
 /** Characters of a message that are shown there. */
 const SHOWN = 1_000;
 const IN_CONVERSATION = { file: null, fromLine: null, toLine: null, score: 0 } as const;
@@ -34,8 +36,8 @@ export interface Sources {
   conversation(agentId: string, conversationId: string): { firstSeq: number } | null;
   /** After this one, oldest first; `upTo` is the last one that was read, whether or not it is to be found. */
   messages(conversationId: string, after: number): { messages: MessageText[]; upTo: number; hasMore: boolean };
-  /** What the owner had forgotten of a conversation. */
-  forgotten(conversationId: string): { runId: string; upTo: number }[];
+  /** What the owner had forgotten of a conversation, if that was when this message was its last, or later. */
+  forgotten(conversationId: string, from: number): Gone;
   /** Whether a message may still be found. */
   isVisible(agentId: string, conversationId: string, seq: number, runId: string | null): boolean;
   /** Whether a file is there. */
@@ -104,7 +106,20 @@ export function createSources(db: Db, workspaces: Workspaces, notes: Notes): Sou
     db
       .select({ runId: memoryForgotten.runId, upTo: memoryForgotten.upTo })
       .from(memoryForgotten)
-      .where(eq(memoryForgotten.conversationId, p("conversationId"))),
+      .where(and(eq(memoryForgotten.conversationId, p("conversationId")), gte(memoryForgotten.upTo, p("from")))),
+  );
+  // A row for each run that was forgotten by itself: they may be many, so one message is looked up among them.
+  const forgottenAt = prepared(db, () =>
+    db
+      .select({ upTo: memoryForgotten.upTo })
+      .from(memoryForgotten)
+      .where(
+        and(
+          eq(memoryForgotten.conversationId, p("conversationId")),
+          sql`${memoryForgotten.runId} IN (${ALL}, ${p("runId")})`,
+          gte(memoryForgotten.upTo, p("seq")),
+        ),
+      ),
   );
   const runById = prepared(db, () =>
     db
@@ -117,8 +132,8 @@ export function createSources(db: Db, workspaces: Workspaces, notes: Notes): Sou
     const found = state.get({ conversationId });
     return found?.agentId === agentId && found.state === "open" ? found : null;
   };
-  const isForgotten = (rows: readonly { runId: string; upTo: number }[], seq: number, runId: string | null) =>
-    rows.some((row) => seq <= row.upTo && (row.runId === "*" || row.runId === runId));
+  const isForgotten = (conversationId: string, seq: number, runId: string | null) =>
+    forgottenAt.get({ conversationId, seq, runId: runId ?? ALL }) !== undefined;
 
   const anyMessage = prepared(db, () =>
     db
@@ -167,7 +182,6 @@ export function createSources(db: Db, workspaces: Workspaces, notes: Notes): Sou
       return seq == null ? null : { firstSeq: seq };
     },
     messages(conversationId, after) {
-      const forgotten = forgottenOf.all({ conversationId });
       const rows: Message[] = [];
       let characters = 0;
       const found = page.all({ conversationId, after });
@@ -177,16 +191,22 @@ export function createSources(db: Db, workspaces: Workspaces, notes: Notes): Sou
         rows.push(row);
       }
       return {
-        messages: rows.filter((row) => !isForgotten(forgotten, row.messageSeq, row.runId)).map(asFound),
+        messages: rows.filter((row) => !isForgotten(conversationId, row.messageSeq, row.runId)).map(asFound),
         upTo: rows.at(-1)?.messageSeq ?? after,
         hasMore: found.length === PAGE || rows.length < found.length,
       };
     },
-    forgotten: (conversationId) => forgottenOf.all({ conversationId }),
+    forgotten(conversationId, from) {
+      const rows = forgottenOf.all({ conversationId, from });
+      return {
+        upTo: rows.find(({ runId }) => runId === ALL)?.upTo ?? 0,
+        runIds: rows.flatMap(({ runId }) => (runId === ALL ? [] : [runId])),
+      };
+    },
     isVisible(agentId, conversationId, seq, runId) {
       const found = visible(agentId, conversationId);
       if (found === null || seq <= found.cleared || bySeq.get({ seq })?.conversationId !== conversationId) return false;
-      return !isForgotten(forgottenOf.all({ conversationId }), seq, runId);
+      return !isForgotten(conversationId, seq, runId);
     },
     isThere: (agent, name) => workspaces.has(agent, name),
     forget(conversationId, runId) {
@@ -196,9 +216,10 @@ export function createSources(db: Db, workspaces: Workspaces, notes: Notes): Sou
         .where(eq(messages.conversationId, conversationId))
         .get()?.seq;
       if (last == null) return;
+      if (isForgotten(conversationId, last, runId)) return;
       if (runId === null) db.delete(memoryForgotten).where(eq(memoryForgotten.conversationId, conversationId)).run();
       db.insert(memoryForgotten)
-        .values({ conversationId, runId: runId ?? "*", upTo: last })
+        .values({ conversationId, runId: runId ?? ALL, upTo: last })
         .onConflictDoUpdate({
           target: [memoryForgotten.conversationId, memoryForgotten.runId],
           set: { upTo: last },
@@ -207,12 +228,13 @@ export function createSources(db: Db, workspaces: Workspaces, notes: Notes): Sou
     },
     owns: (agentId, conversationId) => visible(agentId, conversationId) !== null,
     said(conversationId, runId, limit) {
-      const forgotten = forgottenOf.all({ conversationId });
+      const forgotten = new Map(forgottenOf.all({ conversationId, from: 0 }).map((row) => [row.runId, row.upTo]));
+      const upToOf = (runId: string | null) => forgotten.get(runId ?? ALL) ?? 0;
       const first: Found[] = [];
       let count = 0;
       const after = state.get({ conversationId })?.cleared ?? 0;
       for (const { messageSeq, runId: by } of outline.all({ conversationId, after })) {
-        if ((runId !== null && by !== runId) || isForgotten(forgotten, messageSeq, by)) continue;
+        if ((runId !== null && by !== runId) || messageSeq <= Math.max(upToOf(ALL), upToOf(by))) continue;
         count++;
         const row = first.length < limit ? bySeqWhole.get({ seq: messageSeq }) : undefined;
         if (row) first.push({ ...asFound(row), ...IN_CONVERSATION, conversationId, text: row.text.slice(0, SHOWN) });

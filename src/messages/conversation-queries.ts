@@ -108,7 +108,8 @@ export function conversationQueries(db: Db) {
       void db.run(sql`UPDATE conversations SET message_count = 0, updated_at = max(updated_at, ${now}),
         compaction_failures = 0, compaction_failed_at = 0,
         cleared_event_id = (SELECT last_event_id FROM agents WHERE agent_id = conversations.agent_id),
-        cleared_message_seq = coalesce((SELECT max(message_seq) FROM messages WHERE conversation_id = ${id}), 0)
+        cleared_message_seq = max(cleared_message_seq,
+          coalesce((SELECT max(message_seq) FROM messages WHERE conversation_id = ${id}), 0))
         WHERE conversation_id = ${id}`),
     /** The visible ones, the default one first, then latest activity first. */
     allOf: (id: string): Conversation[] =>

@@ -13,7 +13,11 @@ export function messageQueries(db: Db) {
   /** Without those from before the instance's last stop: they are being cancelled, though not all in one commit. */
   const waitingOfAgent = sql`${unfinishedOfAgent} AND ${runs.stops} = (SELECT stops FROM instances
     WHERE instance_id = (SELECT instance_id FROM agents WHERE agent_id = ${p("agentId")}))`;
-  const insertMessage = prepared(db, () => db.insert(messages).values(placeholdersOfRow(messages)));
+  /** A conversation's numbers only grow, also where its newest messages, and the newest of all, were cleared. */
+  const nextSeq = sql`(SELECT 1 + max(cleared_message_seq, coalesce((SELECT max(message_seq) FROM messages), 0))
+    FROM conversations WHERE conversation_id = ${p("conversationId")})`;
+  const newMessage = { ...placeholdersOfRow(messages), messageSeq: nextSeq };
+  const insertMessage = prepared(db, () => db.insert(messages).values(newMessage));
   const insertRun = prepared(db, () => db.insert(runs).values(placeholdersOfRow(runs)));
   const runById = prepared(db, () =>
     db
@@ -173,8 +177,7 @@ export function messageQueries(db: Db) {
   );
 
   return {
-    insertMessage: (row: NewMessage) =>
-      void insertMessage.run({ ...row, messageSeq: null, tokens: tokensOf(row.text) }),
+    insertMessage: (row: NewMessage) => void insertMessage.run({ ...row, tokens: tokensOf(row.text) }),
     insertRun: (row: Run) => void insertRun.run(row),
     /** The form of its answer, while the run is unfinished. */
     outputOf: (runId: string): OutputForm | null => outputOf.get({ runId })?.output ?? null,

@@ -57,7 +57,7 @@ export function createTransfer({ queries, rows, quotas }: TransferParts): Transf
       const within = page.rows.filter(({ messageSeq }) => messageSeq <= lastMessage);
       return { rows: within, hasMore: page.hasMore && within.length === page.rows.length };
     },
-    // Messages go oldest first, or all at once. The mark of a clearing is no sign: it goes with the cleared rows.
+    // Messages go oldest first, or all at once.
     isWhole: ({ conversations, lastMessage, firstMessages }) =>
       conversations.every(
         (one, index) =>

@@ -50,7 +50,16 @@ export function createAddedEngine(options: AddedEngineOptions): ModelEngine & { 
   const queue = createQueue(MAX_PER_INSTANCE);
   const pids = new Map<string, number>();
   let lastId = 0;
-  writeLoaded(dataDir, []);
+
+  /** Only a list that the operator asks for depends on it, so a full disk takes no model from anybody. */
+  function tellLoaded(): void {
+    try {
+      writeLoaded(dataDir, [...pids.keys()]);
+    } catch (err) {
+      log.warn({ err }, "which models are loaded could not be written; `roost models list` does not show it");
+    }
+  }
+  tellLoaded();
 
   const places = createPlaces<Supervisor>({
     budgetBytes: memoryBytes,
@@ -79,7 +88,7 @@ export function createAddedEngine(options: AddedEngineOptions): ModelEngine & { 
       onProcess(pid) {
         if (pid === undefined) pids.delete(name);
         else pids.set(name, pid);
-        writeLoaded(dataDir, [...pids.keys()]);
+        tellLoaded();
       },
     });
   }

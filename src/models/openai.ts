@@ -4,7 +4,7 @@ import { createAnswerReader } from "./openai/answer.ts";
 import { createContextSizes } from "./openai/context-sizes.ts";
 import { brokenFailure, CUT, type ModelServer, silentFailure } from "./openai/failure.ts";
 import { type Endpoint, type Fetch, type Opening, openAnswer, type Reader } from "./openai/open-answer.ts";
-import { type Dialect, learnDialect, STANDARD_DIALECT, writeRequest } from "./openai/request.ts";
+import { type Dialect, learnDialect, STANDARD_DIALECT, textsOf, writeRequest } from "./openai/request.ts";
 import { type RequestWatch, watchRequest } from "./openai/watch.ts";
 
 export interface OpenAiOptions {
@@ -68,9 +68,14 @@ export function createOpenAiEngine(options: OpenAiOptions): ModelEngine {
   const answerTokensOf = ({ maxTokens }: Pick<ModelRequest, "maxTokens">) =>
     Math.min(maxTokens ?? answerTokens, answerTokens);
 
+  /**
+   * Everybody's requests have the dialect from now on, so the server must have taken this one because of it alone, and
+   * not because it was told less of the tenant's own form.
+   */
   const remember = (model: string, dialect: Dialect) => {
+    if (dialect.outputForm !== STANDARD_DIALECT.outputForm) return;
     if (dialects.size >= MAX_DIALECTS) dialects.clear();
-    dialects.set(model, { ...dialect, outputForm: STANDARD_DIALECT.outputForm });
+    dialects.set(model, dialect);
   };
 
   const backoffMs = (retry: number, retryAfterMs: number | null): number =>
@@ -90,11 +95,12 @@ export function createOpenAiEngine(options: OpenAiOptions): ModelEngine {
       urlSetting: options.urlSetting ?? "ROOST_OPENAI_BASE_URL",
       // Only refusals are compared with it.
       get prompt() {
-        return request.messages.map(({ content }) => content);
+        return textsOf(request);
       },
     };
     const bounded = { ...request, maxTokens: answerTokensOf(request) };
-    let dialect = dialects.get(server.model) ?? STANDARD_DIALECT;
+    const known = dialects.get(server.model) ?? STANDARD_DIALECT;
+    let dialect = known;
     for (let retry = 0; ; ) {
       caller.throwIfAborted();
       request.onSent?.();
@@ -108,6 +114,7 @@ export function createOpenAiEngine(options: OpenAiOptions): ModelEngine {
           watch,
         );
         if (opening.kind === "open") {
+          if (dialect !== known) remember(server.model, dialect);
           yield* readAnswer(opening, server, bounded.maxTokens, watch);
           return;
         }
@@ -118,10 +125,9 @@ export function createOpenAiEngine(options: OpenAiOptions): ModelEngine {
         watch.close();
       }
       caller.throwIfAborted();
-      const learnt = learnDialect(dialect, opening.refusal, bounded.maxTokens, server.prompt);
+      const learnt = learnDialect(dialect, opening.refusal, bounded, server.prompt);
       if (learnt !== null) {
         dialect = learnt;
-        remember(server.model, learnt);
         request.onRefused?.();
         continue;
       }

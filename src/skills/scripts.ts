@@ -1,4 +1,5 @@
 import { AppError } from "../lib/app-error.ts";
+import { isObject } from "../lib/is-object.ts";
 import type { Skills } from "./skills.ts";
 
 /** What the sandbox is to run. */
@@ -66,9 +67,6 @@ function scriptOf(skills: Pick<Skills, "read">, instanceId: string, code: string
   const known = scripts.length > 0 ? `it has: ${scripts.sort().join(", ")}` : "it has none";
   throw new AppError("not_found", `the skill ${name} has no script "${script}"; ${known}`);
 }
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 const fileNamed = (value: unknown): string | undefined =>
   isObject(value) && Object.keys(value).length === 1 && typeof value.$file === "string" ? value.$file : undefined;

@@ -56,6 +56,7 @@ test("while an index is built anew, the one there was answers; once it is comple
   };
   await expect(find("anything")).rejects.toBeInstanceOf(LostIndexError);
   await thread.ask({ type: "rebuild", agentId: id });
+  expect(await find("harbour")).toEqual({ texts: [], isBeingBuilt: true });
   await thread.ask({ type: "file", agentId: id, file: fileOf("a.md", "The old harbour.") });
   await thread.ask({ type: "file", agentId: id, file: fileOf("b.md", "The old bakery.") });
   await thread.ask({ type: "rebuilt", agentId: id });
@@ -96,6 +97,24 @@ test("beyond its bound, a memory leaves out the oldest messages, and then what f
   expect(found("second")).toEqual(["the second word"]);
   for (const _ of index.putFile("more.md", [entry("walrus", 0), entry("narwhal", 0)]));
   expect([found("walrus"), found("narwhal"), found("second")]).toEqual([["walrus"], [], []]);
+  index.close();
+});
+
+test("messages up to one, and those of many runs, are dropped at once; the others stay", () => {
+  const index = openAgentIndex(join(folder, "dropped.db"));
+  if (index === null) throw new TypeError("a new index has this version");
+  const entries = Array.from({ length: 9 }, (_, at) => ({ ...entry(`swallow ${at}`, at + 1), runId: `run_${at}` }));
+  index.addMessages("conv_a", entries, 9);
+  index.addMessages("conv_b", [{ ...entry("swallow elsewhere", 10), runId: "run_4" }], 10);
+  const source = { kind: "conversation", name: "conv_a" } as const;
+  index.drop(source, {
+    upTo: 2,
+    runIds: ["run_4", "run_6", ...Array.from({ length: 5_000 }, (_, at) => `run_x${at}`)],
+  });
+  const left = index.search("swallow", null, 20).found.map(({ text }) => text.slice("swallow ".length));
+  expect(left.toSorted()).toEqual(["2", "3", "5", "7", "8", "elsewhere"]);
+  index.drop(source);
+  expect(index.search("swallow", null, 20).found.map(({ text }) => text)).toEqual(["swallow elsewhere"]);
   index.close();
 });
 

@@ -179,6 +179,35 @@ test("a conversation is forgotten with all that its runs noted", async () => {
   expect((await texts("ferry Halcyon")).filter((text) => /ferry/i.test(text))).toEqual([]);
 });
 
+test("runs that are forgotten one by one leave rows only while there are messages that they are about", async () => {
+  const { body } = await it.person.ask("POST", `${path}/conversations`, {});
+  const { conversationId } = body;
+  const told = async (message: string): Promise<string> => {
+    const { runId } = (await it.send(message, { conversationId })).body;
+    await it.until("run.completed", runId);
+    return runId;
+  };
+  const forget = async (query: string) => (await it.person.ask("DELETE", `${path}/memory?${query}`)).body.deleted;
+  const rows = () =>
+    it.server.foundation.store.sqlite
+      .query("SELECT 1 FROM memory_forgotten WHERE conversation_id = ?")
+      .all(conversationId).length;
+  const runIds = [await told("The first kite is red."), await told("The second kite is blue.")];
+  for (const runId of runIds) expect(await forget(`runId=${runId}`)).toBe(2);
+  expect(rows()).toBe(2);
+  const third = await told("The third kite is green.");
+  const kites = async () => (await texts("kite")).filter((text) => text.includes("kite is"));
+  expect(await kites()).toEqual(["The third kite is green."]);
+  expect(await forget(`conversationId=${conversationId}&dryRun=true`)).toBe(2);
+  expect(await forget(`conversationId=${conversationId}`)).toBe(2);
+  expect(await forget(`runId=${third}`)).toBe(0);
+  expect(rows()).toBe(1);
+  expect(await kites()).toEqual([]);
+  await it.person.ask("DELETE", `${path}/messages?conversationId=${conversationId}`);
+  await it.server.app.settled();
+  expect(rows()).toBe(0);
+});
+
 test("neither, both, an unknown or a foreign id of what to forget are refused", async () => {
   const ask = async (query: string) => (await it.person.ask("DELETE", `${path}/memory${query}`)).status;
   const unknown = "0190f5e2c4a87b3d8e1f6a2b4c5d7e90";
@@ -186,6 +215,21 @@ test("neither, both, an unknown or a foreign id of what to forget are refused", 
   expect(await ask(`?runId=run_${unknown}&conversationId=conv_${unknown}`)).toBe(400);
   expect(await ask(`?runId=run_${unknown}`)).toBe(404);
   expect(await ask(`?conversationId=conv_${unknown}`)).toBe(404);
+});
+
+test("what is said in a conversation after it was forgotten and cleared is found", async () => {
+  const { body } = await it.person.ask("POST", `${path}/conversations`, {});
+  const { conversationId } = body;
+  const tell = async (message: string) =>
+    it.until("run.completed", (await it.send(message, { conversationId })).body.runId);
+  await tell("The chestnut horse is called Alma.");
+  await tell("The grey horse is called Borek.");
+  await it.person.ask("DELETE", `${path}/memory?conversationId=${conversationId}`);
+  await it.person.ask("DELETE", `${path}/messages?conversationId=${conversationId}`);
+  await it.server.app.settled();
+  await tell("The black horse is called Corvin.");
+  const found = (await texts("horse called")).filter((text) => text.includes("horse"));
+  expect(found).toEqual(["The black horse is called Corvin."]);
 });
 
 test("a conversation that is cleared or deleted is found no longer", async () => {

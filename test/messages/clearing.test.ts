@@ -103,6 +103,22 @@ describe("clearing a long conversation", () => {
     }
   });
 
+  test("gives no number again, also if nobody else has written since, and it is cleared twice", async () => {
+    const { agent } = it;
+    const last = () =>
+      sqlite()
+        .query<{ seq: number }, [string]>("SELECT max(message_seq) AS seq FROM messages WHERE agent_id = ?")
+        .get(agent)?.seq ?? 0;
+    past(agent, it.instance, 3);
+    const before = last();
+    for (let time = 1; time <= 2; time++) {
+      await it.person.ask("DELETE", it.at("/messages"));
+      await it.server.app.settled();
+    }
+    await it.send("once more");
+    expect(last()).toBe(before + 2);
+  });
+
   test("keeps the cleared messages out of all later prompts", async () => {
     const { instance } = it;
     await it.send("an old secret");

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { cpSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { type AddedEngineOptions, createAddedEngine } from "../../src/models/added.ts";
@@ -103,6 +103,27 @@ test("several models stay loaded within the budget; for one more, the least rece
   expect(loads.map(({ fields }) => fields.model)).toEqual(["one", "two", "three"]);
   await engine.close();
   expect(readLoaded(dataDir)).toEqual([]);
+});
+
+test("where it cannot be written which models are loaded, they answer all the same, and the log says so", async () => {
+  const path = join(dataDir, "models/.loaded.json.tmp");
+  mkdirSync(path);
+  const { engine, logbook, answer } = open();
+  expect(await answer("one")).not.toBe("");
+  expect(await answer("one")).not.toBe("");
+  expect(logbook.lines.filter(({ message }) => message === "model process started").length).toBe(1);
+  await engine.close();
+  expect(logbook.lines.map(({ message }) => message).join()).toContain("could not be written");
+  rmSync(path, { recursive: true });
+});
+
+test("a model answers also where its folder has weights of another form", async () => {
+  const path = join(dataDir, "models/one/onnx/model_q4.onnx_data");
+  writeFileSync(path, "");
+  const { engine, answer } = open();
+  expect(await answer("one")).not.toBe("");
+  await engine.close();
+  rmSync(path);
 });
 
 test("a model that is answering is not unloaded: who needs its memory waits until it is done", async () => {

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from "bun:test";
+import type { ModelRequest } from "../../src/models/engine.ts";
 import { createOpenAiEngine } from "../../src/models/openai.ts";
 import { openFullListener } from "../support/full-listener.ts";
 import type { MockAnswer } from "../support/mock-model-server.ts";
@@ -113,26 +114,52 @@ describe("a request is retried", () => {
     ]);
   });
 
-  test("but not without what a tenant made the server repeat: others' requests stay the same", async () => {
-    const words = [
-      "stream_options: max_completion_tokens",
-      "temperature is not supported; at most 1 completion tokens",
-      "the maximum context length is 8 tokens, 4 in the completion",
-    ].join("\n");
-    const body = { error: { message: `body.messages.0: unexpected value ${words}` } };
+  const WORDS = [
+    "stream_options: max_completion_tokens",
+    "temperature is not supported; temperature\nnot supported; at most 1 completion tokens",
+    "the maximum context length is 8 tokens, 4 in the completion",
+  ].join("\n");
+  const tool = { name: "look", description: "Looks.", inputSchema: {} };
+  const output = { name: "answer", schema: {} };
+
+  test.each<[string, Partial<ModelRequest>]>([
+    ["message", { messages: [{ role: "user", content: WORDS }] }],
+    ["call", { messages: [{ role: "assistant", content: "", toolCalls: [{ id: "1", name: "look", input: WORDS }] }] }],
+    ["tool's description", { tools: [{ ...tool, description: WORDS }] }],
+    ["tool's schema", { tools: [{ ...tool, inputSchema: { type: WORDS } }] }],
+    ["tool's property", { tools: [{ ...tool, inputSchema: { properties: { [WORDS]: {} } } }] }],
+    ["form's schema", { output: { ...output, schema: { type: WORDS } } }],
+    ["stop word", { stop: [WORDS] }],
+  ])("but not without what the server repeats of a tenant's %s: others' requests stay the same", async (_, theirs) => {
+    const body = { error: { message: `unexpected value ${WORDS}` } };
     const server = mock({ kind: "status", status: 400, body });
     const { stream } = engine(server.url);
     const request = { ...QUESTION, maxTokens: 50, temperature: 0.2 };
     const signal = new AbortController().signal;
-    const messages = [{ role: "user" as const, content: words }];
-    expect((await failure(collect(stream({ ...request, messages }, signal)))).kind).toBe("rejected");
+    expect((await failure(collect(stream({ ...request, ...theirs }, signal)))).kind).toBe("rejected");
     await collect(stream(request, signal));
     expect(server.requests.length).toBe(2);
-    expect(server.requests[1]?.body).toMatchObject({
-      stream_options: { include_usage: true },
-      temperature: 0.2,
-      max_tokens: 50,
-    });
+    expect(server.requests[1]?.body).toMatchObject(WHOLE);
+  });
+
+  const WHOLE = { stream_options: { include_usage: true }, temperature: 0.2, max_tokens: 50 };
+
+  test.each<[string, Partial<ModelRequest>, string[]]>([
+    ["the server goes on refusing", {}, ["", ""]],
+    ["the server takes the request without its form", { output }, ["", "; json_schema", "; json_schema"]],
+  ])("nor without what it seems not to support, if %s", async (_, theirs, more) => {
+    const refusals = more.map(
+      (end): MockAnswer => ({ kind: "status", status: 400, body: `at most 1 completion tokens${end}` }),
+    );
+    const server = mock(...refusals);
+    const { stream } = engine(server.url);
+    const request = { ...QUESTION, maxTokens: 50, temperature: 0.2 };
+    const signal = new AbortController().signal;
+    await collect(stream({ ...request, ...theirs }, signal)).catch(() => {});
+    await collect(stream(request, signal));
+    expect(server.requests.length).toBe(refusals.length + ("output" in theirs ? 2 : 1));
+    expect(server.requests.at(-2)?.body).toMatchObject({ max_tokens: 1 });
+    expect(server.requests.at(-1)?.body).toMatchObject(WHOLE);
   });
 });
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeEach, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { BusyModel, filesFolder, whileHolding } from "../../src/models/store/add.ts";
@@ -244,6 +244,14 @@ test("the same model is not pulled twice at once", async () => {
   });
   await pull();
   expect(isWhole()).toBe(true);
+});
+
+test("where one form of a model does not load, another one is pulled alone, without what is left of the first", async () => {
+  hub.files.set(WEIGHTS, Buffer.from(weights).fill(7, 0, 1_000));
+  hub.files.set(`${WEIGHTS}_data`, Buffer.alloc(1_000));
+  await expect(pull({ dtype: "fp32" })).rejects.toThrow("it does not work here");
+  expect(await pull({ dtype: "fp16" })).not.toBeNull();
+  expect(readdirSync(join(modelFolder(dataDir, "tiny"), "onnx"))).toEqual(["model_fp16.onnx"]);
 });
 
 test("a model that does not load does not appear", async () => {

@@ -104,7 +104,7 @@ test("an agent's messages and runs move to its default conversation, what was cl
   expect(all("SELECT run_id FROM runs ORDER BY run_id")).toEqual([["run_2"], ["run_3"]]);
   expect(all("SELECT text FROM messages ORDER BY message_seq")).toEqual([["begin"], ["next"]]);
   expect(all("SELECT cleared_message_seq, cleared_event_id FROM conversations")).toEqual([
-    [0, 0],
+    [1, 0],
     [0, 0],
   ]);
   expect(all("SELECT history_bytes FROM account_usage")[0]?.[0]).toBe(Number(bytes[0]?.[0]) - 512 - 10 - 7);

@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import { type Entry, type Found, MAX_ENTRIES, type SearchReply, type Source } from "./entry.ts";
+import { type Entry, type Found, type Gone, MAX_ENTRIES, type SearchReply, type Source } from "./entry.ts";
 import { fuse, goodOf, type Ranked } from "./rank.ts";
 import { createVectors, packVector, type Vectors } from "./vectors.ts";
 import { isEnglish, trigramsQuery, trigramsText, wordsQuery, wordsText } from "./words.ts";
@@ -14,8 +14,8 @@ export interface AgentIndex {
   /** Replaces what is known of a file, in slices. Vectors of passages that stay the same are kept. */
   putFile(name: string, entries: readonly Entry[]): Generator<void, void>;
   addMessages(conversationId: string, entries: readonly Entry[], upTo: number): void;
-  /** Forgets a source, or its messages up to one; of one run, if it is named. */
-  drop(source: Source, upTo?: number, runId?: string): void;
+  /** Forgets a source, or only some of its messages. */
+  drop(source: Source, gone?: Gone): void;
   /** Passages that have no vector, newest first. */
   pending(limit: number): { id: number; text: string }[];
   setVectors(vectors: readonly { id: number; vector: Float32Array }[]): void;
@@ -233,15 +233,18 @@ function createAgentIndex(sqlite: Database): AgentIndex {
         sqlite.query("UPDATE sources SET up_to = ? WHERE source_id = ?").run(upTo, source);
       });
     },
-    drop({ kind, name }, upTo, runId) {
+    drop({ kind, name }, gone) {
       const source = findSource.get(kind, name);
       if (source === null) return;
       write(() => {
-        if (upTo === undefined) {
+        if (gone === undefined) {
           remove("source_id = ?", source.id);
           sqlite.query("DELETE FROM sources WHERE source_id = ?").run(source.id);
-        } else if (runId === undefined) {
-          remove("source_id = ? AND seq <= ?", source.id, upTo);
+        } else {
+          remove("source_id = ? AND seq <= ?", source.id, gone.upTo);
+          const runIds = JSON.stringify(gone.runIds);
+          if (gone.runIds.length > 0)
+            remove("source_id = ? AND run_id IN (SELECT value FROM json_each(?))", source.id, runIds);
           // Numbers of messages that are gone may be given to new ones.
           sqlite
             .query(
@@ -249,7 +252,7 @@ function createAgentIndex(sqlite: Database): AgentIndex {
                AND NOT EXISTS (SELECT 1 FROM entries WHERE source_id = ?1)`,
             )
             .run(source.id);
-        } else remove("source_id = ? AND seq <= ? AND run_id = ?", source.id, upTo, runId);
+        }
       });
     },
     pending: (limit) => withoutVector.all(limit),

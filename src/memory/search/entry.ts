@@ -32,6 +32,12 @@ export interface Source {
   name: string;
 }
 
+/** What is forgotten of a conversation: its messages up to one, and all of these runs. */
+export interface Gone {
+  upTo: number;
+  runIds: string[];
+}
+
 export interface SearchReply {
   found: Found[];
   /** Passages without a vector, of all. */

@@ -6,7 +6,7 @@ import { closeSync, mkdirSync, openSync, renameSync, rmSync, utimesSync } from "
 import { join } from "node:path";
 import { hashOfLine } from "../lines.ts";
 import { type AgentIndex, openAgentIndex } from "./entries.ts";
-import type { Entry, MemoryOrigin, SearchReply, Source } from "./entry.ts";
+import type { Entry, Gone, MemoryOrigin, SearchReply, Source } from "./entry.ts";
 import { notesOf, passagesOf } from "./passages.ts";
 
 /** Who wrote a line of a file. */
@@ -39,7 +39,7 @@ export type Ask =
   | { type: "position"; agentId: string; conversationId: string }
   | { type: "file"; agentId: string; file: FileText }
   | { type: "messages"; agentId: string; conversationId: string; messages: MessageText[]; upTo: number }
-  | { type: "drop"; agentId: string; source: Source; upTo?: number; runId?: string }
+  | { type: "drop"; agentId: string; source: Source; gone?: Gone }
   | { type: "pending"; agentId: string; limit: number }
   | { type: "vectors"; agentId: string; vectors: { id: number; vector: Float32Array }[] }
   | { type: "search"; agentId: string; query: string; vector: Float32Array | null; limit: number }
@@ -99,18 +99,23 @@ function close(agentId: string): void {
   open?.before?.close();
 }
 
-/** The index that there was stays readable; the new one is empty. */
+/** The index that there was stays readable, or an empty one says that this one is not complete yet; it is empty, too. */
 function begin(agentId: string): void {
   close(agentId);
   // What is half built, because this was begun before, answers less than what there was.
-  if (exists(pathOf(agentId)) && !exists(oldPathOf(agentId))) {
+  if (!exists(oldPathOf(agentId))) {
     // Closing has put everything into the file itself.
-    renameSync(pathOf(agentId), oldPathOf(agentId));
+    if (exists(pathOf(agentId))) renameSync(pathOf(agentId), oldPathOf(agentId));
+    else create(oldPathOf(agentId));
   }
-  removeFiles(pathOf(agentId));
+  create(pathOf(agentId));
+}
+
+function create(path: string): void {
+  removeFiles(path);
   // SQLite would create it readable by all; its WAL takes the same mode.
-  closeSync(openSync(pathOf(agentId), "wx", 0o600));
-  openAgentIndex(pathOf(agentId))?.close();
+  closeSync(openSync(path, "wx", 0o600));
+  openAgentIndex(path)?.close();
 }
 
 const exists = (path: string): boolean => Bun.file(path).size > 0;
@@ -212,8 +217,8 @@ async function change(ask: Ask): Promise<Replies[keyof Replies]> {
       return null;
     case "drop": {
       const { now, before } = openOf(agentId);
-      now.drop(ask.source, ask.upTo, ask.runId);
-      before?.drop(ask.source, ask.upTo, ask.runId);
+      now.drop(ask.source, ask.gone);
+      before?.drop(ask.source, ask.gone);
       return null;
     }
     case "vectors":

@@ -1,6 +1,7 @@
 /** An answer that is JSON of a schema: each token is the likeliest of those that may follow. */
 import { feed, type Generation, type GenerationOptions } from "./generation.ts";
 import { createJsonGrammar, type GrammarState, mayEnd, mustEnd } from "./json-grammar.ts";
+import { likeliest } from "./sampling.ts";
 import { createTextStream } from "./text-stream.ts";
 import type { Tokenizer } from "./tokenizer.ts";
 
@@ -47,7 +48,9 @@ export function createConstrainedGeneration(options: GenerationOptions, schema: 
 
   /** The likeliest token that may follow, and the state after it; null to end. */
   function choose(logits: Float32Array): { token: number; next: GrammarState } | null {
-    const chosen = firstThatMay(likeliest(logits, TRIED_FIRST)) ?? firstThatMay(byLikelihood(logits, possible(logits)));
+    const chosen =
+      firstThatMay(likeliest(logits, TRIED_FIRST).map(({ token }) => token)) ??
+      firstThatMay(byLikelihood(logits, possible(logits)));
     return chosen === "end" ? null : chosen;
   }
 
@@ -94,20 +97,4 @@ function firstBytesOf(tokenizer: Tokenizer, tokens: number): Int16Array {
     Int16Array.from({ length: tokens }, (_, token) => tokenizer.bytesOf(token)[0] ?? NO_BYTE);
   firstBytes.set(tokenizer, found);
   return found;
-}
-
-/** The tokens with the largest logits, largest first. */
-function likeliest(logits: Float32Array, most: number): number[] {
-  const best: number[] = [];
-  let least = Number.NEGATIVE_INFINITY;
-  for (let token = 0; token < logits.length; token++) {
-    const value = logits[token] as number;
-    if (best.length === most && value <= least) continue;
-    let at = best.length;
-    while (at > 0 && valueAt(logits, best[at - 1] as number) < value) at--;
-    best.splice(at, 0, token);
-    if (best.length > most) best.pop();
-    least = valueAt(logits, best.at(-1) as number);
-  }
-  return best;
 }

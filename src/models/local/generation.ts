@@ -8,7 +8,7 @@ import { createTextStream } from "./text-stream.ts";
 import type { Tokenizer } from "./tokenizer.ts";
 
 /** Prompt tokens of one turn. Another conversation's next token, or a cancel, waits for no more than this. */
-const CHUNK_TOKENS = 128;
+export const CHUNK_TOKENS = 128;
 
 export interface Turn {
   text: string;

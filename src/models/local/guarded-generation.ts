@@ -4,7 +4,7 @@
  * sampled again if it does. An answer that reaches its limit ends with a complete sentence.
  */
 import { breaksOff, endOfAnswer, lacksPeriod } from "./ending.ts";
-import type { Generation, GenerationOptions, Turn } from "./generation.ts";
+import { CHUNK_TOKENS, type Generation, type GenerationOptions, type Turn } from "./generation.ts";
 import { type Fault, type Guard, lastWholeSentence } from "./guards.ts";
 import { commonTokens, type Guide } from "./guidance.ts";
 import { introduces } from "./introduction.ts";
@@ -31,8 +31,6 @@ export interface GuardedOptions extends GenerationOptions {
   name: readonly number[];
 }
 
-/** Prompt tokens of one turn, as in every generation. */
-const CHUNK_TOKENS = 128;
 /**
  * Tokens of one turn while nothing has been shown; they take about as long as such a chunk. Readers of other answers do
  * not notice the wait, and this answer's first words come sooner.

@@ -3,6 +3,7 @@
  * JSON: properties come in the schema's order, and what has no bound gets one. What it cannot hold a model to (ranges of
  * numbers, `not`, `allOf`) is left to the check of the whole answer.
  */
+import { isObject } from "../../lib/is-object.ts";
 import { lazily } from "../../lib/lazily.ts";
 
 type Schema = Record<string, unknown>;
@@ -55,8 +56,6 @@ const SPACE = optional(bytes(" "));
 const QUOTE = bytes('"');
 const COMMA = [bytes(","), SPACE];
 
-const isObject = (value: unknown): value is Schema =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 const numberOr = (value: unknown, other: number): number => (typeof value === "number" ? value : other);
 const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
 

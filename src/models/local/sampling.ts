@@ -57,7 +57,7 @@ export function chooseToken(
 }
 
 /** The `k` largest logits, largest first. One pass; nearly every value fails the first comparison. */
-function likeliest(logits: Float32Array, k: number): { token: number; value: number }[] {
+export function likeliest(logits: Float32Array, k: number): { token: number; value: number }[] {
   const values = new Float32Array(k).fill(Number.NEGATIVE_INFINITY);
   const tokens = new Int32Array(k);
   let least = Number.NEGATIVE_INFINITY;

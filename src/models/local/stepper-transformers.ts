@@ -3,6 +3,7 @@
  * step, so it is several times slower than one with a shared cache.
  */
 import { basename, dirname } from "node:path";
+import { weightsPath } from "../store/dtypes.ts";
 import type { AddedModel } from "./protocol.ts";
 import type { GraphForm, Stepper, StepperOptions } from "./stepper.ts";
 import { loadTransformers } from "./transformers.ts";
@@ -27,11 +28,11 @@ export async function openTransformersStepper(
 ): Promise<OpenedGraph> {
   const { AutoModelForCausalLM, DynamicCache, Tensor, env } = await loadTransformers();
   env.localModelPath = `${dirname(folder)}/`;
-  const weights = new Bun.Glob(`onnx/*.onnx_data*`).scanSync(folder);
+  const data = new Bun.Glob(`${weightsPath(dtype)}_data{,_[0-9],_[0-9][0-9]}`).scanSync(folder);
   const model = await AutoModelForCausalLM.from_pretrained(basename(folder), {
     dtype: dtype as "q4",
     device: "cpu",
-    use_external_data_format: [...weights].length,
+    use_external_data_format: [...data].length,
     session_options: { intraOpNumThreads: threads, interOpNumThreads: 1, logSeverityLevel: 3 },
   });
   const session = model.sessions.model as Session;

@@ -1,6 +1,7 @@
+import { isObject } from "../../lib/is-object.ts";
 import { isTooDeep } from "../../lib/json-depth.ts";
 import type { FinishReason, ModelEvent } from "../engine.ts";
-import { brokenFailure, CUT, isRecord, type ModelServer, streamFailure } from "./failure.ts";
+import { brokenFailure, CUT, type ModelServer, streamFailure } from "./failure.ts";
 import { createSseLines } from "./sse-lines.ts";
 
 const KIB = 1024;
@@ -73,7 +74,7 @@ export function createAnswerReader(server: ModelServer, maxTokens: number): Answ
   const parse = (json: string): Record<string, unknown> => {
     try {
       const value: unknown = isTooDeep(json) ? null : JSON.parse(json);
-      if (isRecord(value)) return value;
+      if (isObject(value)) return value;
     } catch {}
     throw broken("sent invalid JSON in its answer.");
   };
@@ -82,12 +83,12 @@ export function createAnswerReader(server: ModelServer, maxTokens: number): Answ
     if (chunk.error != null) throw streamFailure(server, chunk.error);
     if (chunk.object === "error") throw streamFailure(server, chunk);
     if (model === null && typeof chunk.model === "string") model = chunk.model.slice(0, MAX_MODEL_NAME);
-    if (isRecord(chunk.usage)) usage = readUsage(chunk.usage) ?? usage;
+    if (isObject(chunk.usage)) usage = readUsage(chunk.usage) ?? usage;
     const choice: unknown = Array.isArray(chunk.choices) ? chunk.choices[0] : undefined;
-    if (!isRecord(choice) || (choice.index ?? 0) !== 0) return;
+    if (!isObject(choice) || (choice.index ?? 0) !== 0) return;
     begun = true;
     const delta = choice.delta ?? choice.message;
-    if (isRecord(delta)) {
+    if (isObject(delta)) {
       const content = delta.content;
       if (typeof content === "string") text += count(content);
       else if (Array.isArray(content)) for (const part of content) readPart(part);
@@ -97,13 +98,13 @@ export function createAnswerReader(server: ModelServer, maxTokens: number): Answ
   };
 
   const readPart = (part: unknown) => {
-    if (isRecord(part) && part.type === "text" && typeof part.text === "string") text += count(part.text);
+    if (isObject(part) && part.type === "text" && typeof part.text === "string") text += count(part.text);
   };
 
   /** By the specification every delta has an index; servers that send whole calls omit or repeat it. */
   const readCall = (delta: unknown) => {
-    if (!isRecord(delta)) return;
-    const part = isRecord(delta.function) ? delta.function : {};
+    if (!isObject(delta)) return;
+    const part = isObject(delta.function) ? delta.function : {};
     const id = typeof delta.id === "string" ? delta.id : "";
     const name = typeof part.name === "string" ? part.name : "";
     let call =
@@ -123,7 +124,7 @@ export function createAnswerReader(server: ModelServer, maxTokens: number): Answ
     call.id ||= count(id);
     call.name ||= count(name);
     if (typeof part.arguments === "string") call.input += count(part.arguments);
-    else if (isRecord(part.arguments)) call.input = count(JSON.stringify(part.arguments));
+    else if (isObject(part.arguments)) call.input = count(JSON.stringify(part.arguments));
   };
 
   const lines = createSseLines(ESCAPED * maxLength, readData, tooLong);
@@ -196,7 +197,7 @@ const finishReason = (reason: string | null, hasCalls: boolean): FinishReason =>
 function readUsage(usage: Record<string, unknown>): ModelEvent | null {
   const { prompt_tokens: promptTokens, completion_tokens: completionTokens, prompt_tokens_details: details } = usage;
   if (!isCount(promptTokens) || !isCount(completionTokens)) return null;
-  const cached = isRecord(details) ? details.cached_tokens : undefined;
+  const cached = isObject(details) ? details.cached_tokens : undefined;
   return {
     type: "usage",
     promptTokens,

@@ -1,3 +1,4 @@
+import { isObject } from "../../lib/is-object.ts";
 import { isTooDeep } from "../../lib/json-depth.ts";
 import { ModelError } from "../engine.ts";
 import { oneLine, withoutEchoes } from "./echo.ts";
@@ -111,7 +112,7 @@ interface ServerError {
 function readError(server: ModelServer, body: string): ServerError {
   try {
     const document: unknown = isTooDeep(body) ? body : JSON.parse(body);
-    const inner = isRecord(document) && document.error != null ? document.error : document;
+    const inner = isObject(document) && document.error != null ? document.error : document;
     return describe(server, inner);
   } catch {
     // An HTML page is of no use in an error message.
@@ -121,7 +122,7 @@ function readError(server: ModelServer, body: string): ServerError {
 
 /** OpenAI: `{ message, code }`; FastAPI: `{ detail }`; llama.cpp adds token counts; some send a bare string. */
 function describe(server: ModelServer, error: unknown): ServerError {
-  const fields = isRecord(error) ? error : { message: error };
+  const fields = isObject(error) ? error : { message: error };
   const message = fields.message ?? fields.detail;
   return {
     message: clean(server, typeof message === "string" ? message : message == null ? "" : JSON.stringify(message)),
@@ -161,5 +162,3 @@ const countIn = (text: string, pattern: RegExp): number | undefined => countOr(N
 const countOr = (value: unknown): number | undefined =>
   typeof value === "number" && Number.isSafeInteger(value) && value > 0 ? value : undefined;
 const textOr = (value: unknown): string => (typeof value === "string" ? value : "");
-export const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);

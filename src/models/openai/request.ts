@@ -34,13 +34,13 @@ const CONTEXT_LIMIT = /maximum context length is (\d+) tokens/i;
 type Find = (pattern: RegExp) => RegExpExecArray | null;
 
 /**
- * The dialect that a 400 asks for, or null if the refusal is about something else. `maxTokens` is what was requested.
- * Since the dialect applies to everybody's requests, text that the refusal repeats from `prompt` is ignored.
+ * The dialect that a 400 asks for, or null if the refusal is about something else. Since the dialect applies to
+ * everybody's requests, text that the refusal repeats from `prompt` is ignored, except where it applies to this one only.
  */
 export function learnDialect(
   dialect: Dialect,
   refusal: string,
-  maxTokens: number,
+  { maxTokens, output }: Pick<ModelRequest, "output"> & { maxTokens: number },
   prompt: readonly string[],
 ): Dialect | null {
   const find: Find = (pattern) => {
@@ -54,7 +54,7 @@ export function learnDialect(
   if (dialect.temperature && find(/temperature.{0,40}(not support|unsupported)/i)) {
     return { ...dialect, temperature: false };
   }
-  if (dialect.outputForm !== "none" && find(/response_format|json_schema|json_object|grammar/i)) {
+  if (output && dialect.outputForm !== "none" && /response_format|json_schema|json_object|grammar/i.test(refusal)) {
     return { ...dialect, outputForm: dialect.outputForm === "json_schema" ? "json_object" : "none" };
   }
   const answerTokens = findAnswerLimit(find);
@@ -70,6 +70,17 @@ function findAnswerLimit(find: Find): number | null {
   if (!find(/in the completion|max_(completion_)?tokens/)) return null;
   const both = Number(find(CONTEXT_LIMIT)?.[1]);
   return both > 0 ? Math.max(1, Math.floor(both / ANSWER_SHARE)) : null;
+}
+
+/** What a tenant may have written in a request, as it is and as JSON: a refusal repeats the one or the other. */
+export function textsOf({ messages, tools, stop, output }: ModelRequest): string[] {
+  const texts: string[] = [];
+  const all = [messages.map((message) => ({ ...message, images: undefined })), tools, stop, output];
+  const written = JSON.stringify(all, (_, value) => {
+    if (typeof value === "string") texts.push(value);
+    return value;
+  });
+  return [...texts, written];
 }
 
 /** The body of a chat completion request, streaming. */

@@ -64,7 +64,7 @@ export async function pullModel(options: PullOptions): Promise<Added | null> {
     );
     const wanted = paths.flatMap((path) => listed.find((file) => file.path === path) ?? []);
     refuseGiant(wanted, repository);
-    await keepOrDrop(options, revision);
+    await keepOrDrop(options, { revision, dtype });
     const folder = filesFolder(dataDir, name);
     const there = await Promise.all(wanted.map((file) => bytesThere(folder, file)));
     const total = wanted.reduce((sum, { size }) => sum + size, 0);
@@ -105,16 +105,19 @@ function refuseGiant(files: HubFile[], repository: string): void {
     throw new HubError(`${repository} has ${total} bytes, which is more than a model may have`);
 }
 
-const Plan = z.object({ hub: z.string(), repository: z.string(), revision: z.string() });
+const Plan = z.object({ hub: z.string(), repository: z.string(), revision: z.string(), dtype: z.string() });
 
-/** Parts of files of another revision are no beginning of this one's. */
-async function keepOrDrop({ dataDir, name, hubUrl, repository }: PullOptions, revision: string): Promise<void> {
+/** Parts of another revision's files are no beginning of this one's, and another form's weights do not belong to it. */
+async function keepOrDrop(
+  { dataDir, name, hubUrl, repository }: PullOptions,
+  { revision, dtype }: { revision: string; dtype: Dtype },
+): Promise<void> {
   const path = join(workFolder(dataDir, name), "plan.json");
   const plan = Plan.safeParse(existsSync(path) ? jsonIn(path) : null).data;
   const isSame = plan?.hub === hubUrl && plan.repository === repository && plan.revision === revision;
-  if (isSame) return;
+  if (isSame && plan.dtype === dtype) return;
   await rm(filesFolder(dataDir, name), { recursive: true, force: true });
-  writePrivateFile(path, JSON.stringify({ hub: hubUrl, repository, revision }));
+  writePrivateFile(path, JSON.stringify({ hub: hubUrl, repository, revision, dtype }));
 }
 
 function jsonIn(path: string): unknown {

@@ -2,11 +2,9 @@
  * Constrained decoding: the model writes one of a set of texts, and nothing else. At each place only the tokens that
  * continue one of them count, so what it writes is always valid; where only one text is left, it is not asked.
  */
+import { CHUNK_TOKENS } from "../generation.ts";
 import type { Slot } from "../prefix-cache.ts";
 import type { Stepper } from "../stepper.ts";
-
-/** Prompt tokens of one turn, as in every generation. */
-const CHUNK_TOKENS = 128;
 
 export interface Chosen {
   text: string;

@@ -5,6 +5,7 @@
 import type { Generation } from "../generation.ts";
 import type { Slot } from "../prefix-cache.ts";
 import type { ChatMessage } from "../protocol.ts";
+import { PIECE_CHARACTERS } from "../reading.ts";
 import type { Stepper } from "../stepper.ts";
 import type { Tokenizer } from "../tokenizer.ts";
 import { type Call, nextStep } from "./calls.ts";
@@ -16,8 +17,6 @@ import type { FindWanted, WantedTool } from "./wanted.ts";
 
 /** What the model is less sure of is not called: of what it wrote in tests, that was mostly wrong. */
 const SURE = 0.6;
-/** Characters of a text that is tokenised at once; the prompts here are shorter. */
-const PIECE_CHARACTERS = 2_000;
 
 type Step = { call: Call } | { text: string } | null;
 
