@@ -1,6 +1,6 @@
 import type { Address, NetworkName } from "./networks.ts";
 
-/** An ERC-20 `Transfer` in a transaction's receipt, of any contract. Addresses are checksummed. */
+/** An ERC-20 `Transfer` in a transaction's receipt, of any contract. Addresses are in lower case. */
 export interface Transfer {
   /**
    * The log's index in its own receipt, from 0. Unlike the index in the block, it stays the same when a reorganisation
