@@ -48,8 +48,11 @@ export interface Authorization {
 export type AuthorizationFinding =
   /** Too few nodes answered in time. */
   | { kind: "unavailable" }
-  /** In none of the first thousand blocks after `after`, according to the nodes. */
-  | { kind: "unused" }
+  /**
+   * In none of the blocks after `after` and up to `upTo`, according to the nodes: their newest one, or the thousandth. Not
+   * after `after` if they have got no further.
+   */
+  | { kind: "unused"; upTo: bigint }
   /** At least one node says that this transaction used it. */
   | { kind: "used"; txHash: string };
 
