@@ -4,6 +4,7 @@ import { DAY_MS, HOUR_MS } from "../lib/calendar.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { readPrivateJson, writePrivateFile } from "../lib/private-file.ts";
+import { untilAborted } from "../lib/until-aborted.ts";
 import { type Destination, type StoredBackup, scheduledAt, scheduledName } from "./destination.ts";
 
 /** What a schedule has done since the start, and how the backups are. */
@@ -41,10 +42,13 @@ export interface ScheduleParts {
   check(path: string): Promise<void>;
   /** Aborted when the server stops: what fails then has not failed. */
   signal: AbortSignal;
+  /** How long the destination may take to list its backups, or to remove one. */
+  patienceMs?: number;
   /** Writes to the operator. */
   tell(subject: string, text: string): Promise<void>;
 }
 
+const PATIENCE_MS = 60_000;
 const TRIAL_EVERY_MS = 7 * DAY_MS;
 /** A failed backup is tried again after this, or after `everyMs` if that is shorter. */
 const RETRY_MS = HOUR_MS;
@@ -77,15 +81,26 @@ export function scheduledOf(stored: readonly StoredBackup[], now: number): Store
 
 /** Makes backups of a running server, keeps the newest of them, and tries once a week whether they can be restored. */
 export function createBackupSchedule(parts: ScheduleParts): BackupSchedule {
-  const { dataDir, everyMs, keep, isEncrypted, destination, clock, log } = parts;
+  const { dataDir, everyMs, keep, isEncrypted, destination, clock, log, patienceMs = PATIENCE_MS } = parts;
   const figures: BackupFigures = { newestMs: null, isOverdue: false, made: 0, failed: 0, checked: 0, bad: 0 };
   const startedMs = clock.now();
   let retryAtMs = 0;
   let toldAtMs = Number.NEGATIVE_INFINITY;
   let running: Promise<void> | null = null;
 
+  /** What the destination answers, which may be a server that hangs. */
+  async function answered<T>(answer: Promise<T>): Promise<T> {
+    const deadline = AbortSignal.timeout(patienceMs);
+    return untilAborted(answer, AbortSignal.any([parts.signal, deadline])).catch((error: unknown) => {
+      if (error !== deadline.reason) throw error;
+      throw new Error(`${destination.pathOf("")} does not answer within ${patienceMs / 1000} seconds`);
+    });
+  }
+
+  const listed = async (): Promise<StoredBackup[]> => scheduledOf(await answered(destination.list()), clock.now());
+
   async function newest(): Promise<StoredBackup | null> {
-    const [found = null] = scheduledOf(await destination.list(), clock.now());
+    const [found = null] = await listed();
     figures.newestMs = found?.createdAtMs ?? null;
     return found;
   }
@@ -97,8 +112,7 @@ export function createBackupSchedule(parts: ScheduleParts): BackupSchedule {
     figures.made += 1;
     figures.newestMs = scheduledAt(name);
     log.info({ event: "backup_created", file: path }, "backup made");
-    for (const old of scheduledOf(await destination.list(), clock.now()).slice(keep))
-      await destination.remove(old.name);
+    for (const { name: old } of (await listed()).slice(keep)) await answered(destination.remove(old));
   }
 
   async function checkNewest({ name }: StoredBackup): Promise<void> {
