@@ -97,6 +97,21 @@ test("backups from when the clock was ahead neither put off the next ones nor ta
   expect(one.figures()).toMatchObject({ failed: 0, isOverdue: false, newestMs: Date.parse("2026-03-03T01:00:00Z") });
 });
 
+test("a failure while the clock was ahead puts off neither the next backup nor the next mail", async () => {
+  obstacle = "the disk is full";
+  now += 365 * DAY;
+  const one = schedule();
+  await one.tick();
+  expect(mails).toEqual(["A backup of Roost failed"]);
+  now -= 365 * DAY;
+  await one.tick();
+  expect(one.figures()).toMatchObject({ failed: 2, isOverdue: true });
+  expect(mails).toHaveLength(2);
+  obstacle = null;
+  await pass(1, one);
+  expect(one.figures()).toMatchObject({ made: 1, isOverdue: false });
+});
+
 test("one that is being made for far too long is overdue, and told", async () => {
   const held = Promise.withResolvers<void>();
   const one = schedule({ make: () => held.promise });
