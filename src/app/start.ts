@@ -266,7 +266,7 @@ async function startOn(
       housekeeping.stop();
       await check.stop();
       retention.stop();
-      await backups?.stop();
+      const backupsStopped = backups?.stop();
       await features.scheduling.timer.stop();
       conversations.hub.endAll();
       lasting.stop();
@@ -287,6 +287,7 @@ async function startOn(
       await engines.close();
       await features.modelCalls.callLog.close();
       await features.traces?.close();
+      await backupsStopped;
     },
   };
 }

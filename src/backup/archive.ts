@@ -27,6 +27,8 @@ export interface Summary<About> {
   sha256: string;
 }
 
+/** Tar's times are unsigned numbers of 33 bits, in seconds; a file's may be any. */
+const MAX_TIME_MS = (2 ** 33 - 1) * 1000;
 const SUMMARY_FILE = "backup.json";
 const MAX_SUMMARY_BYTES = 64 * 1024;
 
@@ -62,7 +64,8 @@ export async function writeArchive<About>(
 
   async function add(file: ArchivedFile, onChunk: (chunk: Uint8Array) => void): Promise<void> {
     const { name, size, modifiedAtMs, content } = file;
-    const entry = controller.add({ name, size, type: "file", mode: 0o600, mtime: new Date(modifiedAtMs) }).getWriter();
+    const mtime = new Date(Math.min(Math.max(0, modifiedAtMs), MAX_TIME_MS));
+    const entry = controller.add({ name, size, type: "file", mode: 0o600, mtime }).getWriter();
     for await (const chunk of content) {
       onChunk(chunk);
       await entry.write(chunk);

@@ -1,6 +1,7 @@
 import { chmod, link, mkdir, open, readdir, rm, stat, unlink } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { S3Client } from "bun";
+import { shortageOf } from "../lib/free-space.ts";
 import { syncFolder } from "../lib/private-file.ts";
 import { describeSystemError, hasCode } from "../lib/system-error.ts";
 import { untilAborted } from "../lib/until-aborted.ts";
@@ -52,6 +53,9 @@ export function locate(file: string): { destination: Destination; name: string }
   return { destination: openDestination(file.slice(0, at)), name: file.slice(at + 1) };
 }
 
+/** How much larger an archive will be than so far is not known. */
+const SPACE_CHECKED_EVERY = 16 * 1024 * 1024;
+
 function folderDestination(folder: string): Destination {
   const pathOf = (name: string) => join(folder, name);
 
@@ -64,8 +68,14 @@ function folderDestination(folder: string): Destination {
       // An unfinished file of an earlier attempt keeps its mode.
       await chmod(unfinished, 0o600);
       let size = 0;
+      let checkAt = 0;
       for await (const chunk of content) {
         signal.throwIfAborted();
+        if (size >= checkAt) {
+          const shortage = await shortageOf(folder, chunk.length);
+          if (shortage !== null) throw new Error(`the rest of ${pathOf(name)} ${shortage}`);
+          checkAt = size + SPACE_CHECKED_EVERY;
+        }
         await file.writeFile(chunk);
         size += chunk.length;
       }

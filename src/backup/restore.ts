@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { existsSync, readdirSync } from "node:fs";
 import { mkdir, open, readdir, readFile, rename, rm, writeFile as writeText } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { shortageOf } from "../lib/free-space.ts";
 import { syncFolder } from "../lib/private-file.ts";
 import { describeSystemError } from "../lib/system-error.ts";
 import { SCHEMA_VERSION } from "../storage/migrate.ts";
@@ -36,7 +37,8 @@ const isSafe = (name: string): boolean =>
 
 /**
  * Unpacks a backup into a folder, which must be empty, and checks that its database is sound. Each file is on disk when
- * this resolves, if `durably`. Throws `ArchiveError`, leaving what it has written.
+ * this resolves, if `durably`. Throws `ArchiveError`, or an error that says what there is no room for, leaving what it has
+ * written.
  */
 export async function unpack(
   folder: string,
@@ -47,6 +49,8 @@ export async function unpack(
   const made = new Set<string>();
   const summary = await readArchive<Contents>(archive, passphrase, async (file) => {
     if (!isSafe(file.name)) throw new ArchiveError(`it holds "${file.name}", which no backup of Roost has`);
+    const shortage = await shortageOf(folder, file.size);
+    if (shortage !== null) throw new Error(`its ${file.name} ${shortage}`);
     await writeFile(folder, file, made, durably);
     done += file.size;
     onProgress(done, Math.max(done, size));

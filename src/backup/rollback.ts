@@ -3,7 +3,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { syncFile, syncFolder } from "../lib/private-file.ts";
 import { lockDataFolder } from "../storage/lock.ts";
-import { copiesBeforeMigrations, schemaVersion } from "../storage/migrate.ts";
+import { copiesBeforeMigrations, type DatabaseCopy, schemaVersion } from "../storage/migrate.ts";
 
 export interface RolledBack {
   /** The schema before and after. */
@@ -18,7 +18,7 @@ export interface RolledBack {
 /**
  * Puts the database back to what it was before the last migration, for the older binary. The newer database is kept
  * aside, with the workspaces of which the older one knows nothing; the files of other workspaces stay as they are.
- * Throws if a server runs, or if there is nothing to go back to. A crash leaves the newer state as it was, or the older
+ * Throws if a server runs, or if there is nothing sound to go back to. A crash leaves the newer state as it was, or the older
  * one with all of the newer kept aside.
  */
 export function rollBack(dataDir: string): RolledBack {
@@ -32,6 +32,7 @@ export function rollBack(dataDir: string): RolledBack {
         `there is nothing to go back to: ${join(dataDir, "backups")} has no copy from before a migration`,
       );
     }
+    requireSound(older);
     const keptIn = join(dataDir, "backups", `before-rollback-from-${from}-${stamp()}`);
     fs.mkdirSync(keptIn, { mode: 0o700 });
     const next = `${path}.rollback`;
@@ -49,6 +50,25 @@ export function rollBack(dataDir: string): RolledBack {
     return { from, to: older.version, stateOfMs: older.atMs, keptIn };
   } finally {
     lock.release();
+  }
+}
+
+/** Throws if the copy is not a whole database of its schema. */
+function requireSound({ path, version }: DatabaseCopy): void {
+  const finding = findingOf(path, version);
+  if (finding === null) return;
+  throw new Error(`${path} is damaged (${finding}); remove it to go back to an earlier copy, if there is one`);
+}
+
+function findingOf(path: string, version: number): string | null {
+  try {
+    using sqlite = new Database(path, { readonly: true });
+    const found = schemaVersion(sqlite);
+    if (found !== version) return `schema ${found} instead of ${version}`;
+    const row = sqlite.query<{ quick_check: string }, []>("PRAGMA quick_check(1)").get();
+    return row?.quick_check === "ok" ? null : (row?.quick_check ?? "no answer");
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
   }
 }
 

@@ -4,6 +4,7 @@ import { DAY_MS, HOUR_MS } from "../lib/calendar.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { readPrivateJson, writePrivateFile } from "../lib/private-file.ts";
+import { untilAborted } from "../lib/until-aborted.ts";
 import { type Destination, type StoredBackup, scheduledAt, scheduledName } from "./destination.ts";
 
 /** What a schedule has done since the start, and how the backups are. */
@@ -41,10 +42,13 @@ export interface ScheduleParts {
   check(path: string): Promise<void>;
   /** Aborted when the server stops: what fails then has not failed. */
   signal: AbortSignal;
+  /** How long the destination may take to list its backups, or to remove one. */
+  patienceMs?: number;
   /** Writes to the operator. */
   tell(subject: string, text: string): Promise<void>;
 }
 
+const PATIENCE_MS = 60_000;
 const TRIAL_EVERY_MS = 7 * DAY_MS;
 /** A failed backup is tried again after this, or after `everyMs` if that is shorter. */
 const RETRY_MS = HOUR_MS;
@@ -65,8 +69,9 @@ const trialPath = (dataDir: string): string => join(dataDir, "backups", "trial.j
 export const readTrial = (dataDir: string): Trial | null =>
   existsSync(trialPath(dataDir)) ? (readPrivateJson(trialPath(dataDir)) as Trial) : null;
 
-/** Half an interval late. `newestMs` and `now`: milliseconds since 1970. */
-export const isLate = (newestMs: number, everyMs: number, now: number): boolean => now - newestMs > 1.5 * everyMs;
+/** Half an interval late, or so far ahead that the clock was. `newestMs` and `now`: milliseconds since 1970. */
+export const isLate = (newestMs: number, everyMs: number, now: number): boolean =>
+  Math.abs(now - newestMs) > 1.5 * everyMs;
 
 /** Scheduled backups, newest first; then those that seem to be of the future, from when the clock was ahead. */
 export function scheduledOf(stored: readonly StoredBackup[], now: number): StoredBackup[] {
@@ -77,15 +82,26 @@ export function scheduledOf(stored: readonly StoredBackup[], now: number): Store
 
 /** Makes backups of a running server, keeps the newest of them, and tries once a week whether they can be restored. */
 export function createBackupSchedule(parts: ScheduleParts): BackupSchedule {
-  const { dataDir, everyMs, keep, isEncrypted, destination, clock, log } = parts;
+  const { dataDir, everyMs, keep, isEncrypted, destination, clock, log, patienceMs = PATIENCE_MS } = parts;
   const figures: BackupFigures = { newestMs: null, isOverdue: false, made: 0, failed: 0, checked: 0, bad: 0 };
   const startedMs = clock.now();
-  let retryAtMs = 0;
+  let failedAtMs = Number.NEGATIVE_INFINITY;
   let toldAtMs = Number.NEGATIVE_INFINITY;
   let running: Promise<void> | null = null;
 
+  /** What the destination answers, which may be a server that hangs. */
+  async function answered<T>(answer: Promise<T>): Promise<T> {
+    const deadline = AbortSignal.timeout(patienceMs);
+    return untilAborted(answer, AbortSignal.any([parts.signal, deadline])).catch((error: unknown) => {
+      if (error !== deadline.reason) throw error;
+      throw new Error(`${destination.pathOf("")} does not answer within ${patienceMs / 1000} seconds`);
+    });
+  }
+
+  const listed = async (): Promise<StoredBackup[]> => scheduledOf(await answered(destination.list()), clock.now());
+
   async function newest(): Promise<StoredBackup | null> {
-    const [found = null] = scheduledOf(await destination.list(), clock.now());
+    const [found = null] = await listed();
     figures.newestMs = found?.createdAtMs ?? null;
     return found;
   }
@@ -97,8 +113,7 @@ export function createBackupSchedule(parts: ScheduleParts): BackupSchedule {
     figures.made += 1;
     figures.newestMs = scheduledAt(name);
     log.info({ event: "backup_created", file: path }, "backup made");
-    for (const old of scheduledOf(await destination.list(), clock.now()).slice(keep))
-      await destination.remove(old.name);
+    for (const { name: old } of (await listed()).slice(keep)) await answered(destination.remove(old));
   }
 
   async function checkNewest({ name }: StoredBackup): Promise<void> {
@@ -115,25 +130,27 @@ export function createBackupSchedule(parts: ScheduleParts): BackupSchedule {
     throw new Error(`the backup ${path} cannot be restored: ${failure}`);
   }
 
+  /** A clock that was ahead, and has been set back, must put off nothing for long. */
+  const hasPassed = (ms: number, sinceMs: number): boolean => Math.abs(clock.now() - sinceMs) >= ms;
+
   const isTrialDue = ({ name }: StoredBackup): boolean => {
     const last = readTrial(dataDir);
-    if (last === null || Math.abs(clock.now() - last.checkedAtMs) >= TRIAL_EVERY_MS) return true;
+    if (last === null || hasPassed(TRIAL_EVERY_MS, last.checkedAtMs)) return true;
     return last.failure !== null && last.file !== destination.pathOf(name);
   };
 
   async function work(): Promise<void> {
-    if (clock.now() < retryAtMs || parts.signal.aborted) return;
+    if (!hasPassed(Math.min(RETRY_MS, everyMs), failedAtMs) || parts.signal.aborted) return;
     try {
       const last = await newest();
-      // A clock that was set back must not put off the next one for long.
-      if (last === null || Math.abs(clock.now() - last.createdAtMs) >= everyMs) await makeOne();
+      if (last === null || hasPassed(everyMs, last.createdAtMs)) await makeOne();
       const made = await newest();
       if (made !== null && isTrialDue(made)) await checkNewest(made);
-      retryAtMs = 0;
+      failedAtMs = Number.NEGATIVE_INFINITY;
     } catch (error) {
       if (parts.signal.aborted) return;
       figures.failed += 1;
-      retryAtMs = clock.now() + Math.min(RETRY_MS, everyMs);
+      failedAtMs = clock.now();
       log.error({ event: "backup_failed", err: error }, "backup failed");
       await tell("A backup of Roost failed", messageOf(error));
     }
@@ -148,7 +165,7 @@ export function createBackupSchedule(parts: ScheduleParts): BackupSchedule {
   }
 
   async function tell(subject: string, what: string): Promise<void> {
-    if (clock.now() - toldAtMs < TELL_EVERY_MS) return;
+    if (!hasPassed(TELL_EVERY_MS, toldAtMs)) return;
     toldAtMs = clock.now();
     const text = `${what}\n\nData folder: ${dataDir}\nBackups: ${destination.pathOf("")}\n\nRun "roost doctor" there to see more.\n`;
     await parts.tell(subject, text).catch((err: unknown) => log.warn({ err }, "the operator could not be told of it"));

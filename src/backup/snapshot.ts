@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { type Dirent, existsSync } from "node:fs";
 import { mkdir, open, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { shortageOf } from "../lib/free-space.ts";
 import { MANIFEST, manifestPath } from "../models/store/manifest.ts";
 import { listModels } from "../models/store/store.ts";
 import { openError } from "../storage/connection.ts";
@@ -50,7 +51,7 @@ export async function makeWorkFolder(dataDir: string, kind: "work" | "verify"): 
 /**
  * The state of a data folder at one moment, with or without a running server: a copy of the database, and the
  * workspaces' files. A file that changes meanwhile is in it as it was or as it is; the next start compares the database
- * with the files, as it does after a crash. Throws if there is no database.
+ * with the files, as it does after a crash. Throws if there is no database, or no room for its copy.
  */
 export async function takeSnapshot(dataDir: string, { withKeys }: { withKeys: boolean }): Promise<Snapshot> {
   const path = join(dataDir, "roost.db");
@@ -61,6 +62,8 @@ export async function takeSnapshot(dataDir: string, { withKeys }: { withKeys: bo
   try {
     // Before the database: a checkpoint that is signed meanwhile must not be named by a file older than its row.
     const head = await readWhole(join(dataDir, AUDIT_HEAD), AUDIT_HEAD);
+    const shortage = await shortageOf(folder, bytesOfDatabase(path));
+    if (shortage !== null) throw new Error(`a copy of the database ${shortage}`);
     const schema = copyDatabase(path, copy);
     const keys = withKeys ? KEY_FILES.filter((name) => existsSync(join(dataDir, name))) : [];
     return {
@@ -81,6 +84,19 @@ export async function takeSnapshot(dataDir: string, { withKeys }: { withKeys: bo
   } catch (error) {
     await close();
     throw error;
+  }
+}
+
+/** The size of its copy, which has no free pages. */
+function bytesOfDatabase(path: string): number {
+  try {
+    using sqlite = new Database(path, { readonly: true });
+    sqlite.run("PRAGMA busy_timeout = 5000");
+    const size = `SELECT (page_count - freelist_count) * page_size AS bytes
+      FROM pragma_page_count, pragma_freelist_count, pragma_page_size`;
+    return sqlite.query<{ bytes: number }, []>(size).get()?.bytes ?? 0;
+  } catch (error) {
+    throw openError(path, error);
   }
 }
 

@@ -6,7 +6,6 @@ import { join } from "node:path";
 import { readAuditKey } from "../accounts/host-keys.ts";
 import { findImbalance } from "../ledger/imbalance.ts";
 import { readAuditHead } from "../storage/audit-checkpoints.ts";
-import { auditQueries } from "../storage/audit-queries.ts";
 import { findBreak, verifyAudit } from "../storage/audit-verify.ts";
 import { openStore, type Store } from "../storage/store.ts";
 import { ArchiveError } from "./archive.ts";
@@ -46,7 +45,7 @@ function checkRecords(folder: string, dataDir: string): void {
 }
 
 function breakOf(store: Store): string | null {
-  const row = findBreak(auditQueries(store.db));
+  const row = findBreak(store);
   return row === null ? null : `row ${row} does not follow from the one before it`;
 }
 

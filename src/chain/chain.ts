@@ -1,6 +1,6 @@
 import type { Address, NetworkName } from "./networks.ts";
 
-/** An ERC-20 `Transfer` in a transaction's receipt, of any contract. Addresses are checksummed. */
+/** An ERC-20 `Transfer` in a transaction's receipt, of any contract. Addresses are in lower case. */
 export interface Transfer {
   /**
    * The log's index in its own receipt, from 0. Unlike the index in the block, it stays the same when a reorganisation
@@ -48,8 +48,11 @@ export interface Authorization {
 export type AuthorizationFinding =
   /** Too few nodes answered in time. */
   | { kind: "unavailable" }
-  /** In none of the first thousand blocks after `after`, according to the nodes. */
-  | { kind: "unused" }
+  /**
+   * In none of the blocks after `after` and up to `upTo`, according to the nodes: their newest one, or the thousandth. Not
+   * after `after` if they have got no further.
+   */
+  | { kind: "unused"; upTo: bigint }
   /** At least one node says that this transaction used it. */
   | { kind: "used"; txHash: string };
 

@@ -7,8 +7,8 @@ import { findTransaction } from "./find-transaction.ts";
 import type { NetworkName } from "./networks.ts";
 import { NodeError, openNode, quantity, type RpcNode } from "./node.ts";
 
-/** A single node is believed; of several, two must agree. */
-const QUORUM = 2;
+/** A single node is believed; of several, two must agree (docs/contract/billing.md, Nodes). */
+export const QUORUM = 2;
 /**
  * Shorter than the deadline of a call and of the caller, so that one node that hangs does not cost the others' answers.
  */

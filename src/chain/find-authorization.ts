@@ -6,7 +6,7 @@ import { NodeError, quantity, type RpcNode } from "./node.ts";
 /** keccak256("AuthorizationUsed(address,bytes32)") (EIP-3009). */
 const USED_TOPIC = "0x98de503528ee59b575ef0c0a2576a82497bfc029a5685b209e9ec333479b10a5";
 /** Longer than a signature is valid on any network, and within what public nodes search in one call. */
-const MAX_BLOCKS = 1_000n;
+export const MAX_BLOCKS_SEARCHED = 1_000;
 
 const log = () =>
   z.object({
@@ -25,16 +25,17 @@ export async function findAuthorization(
   try {
     return await node.query(async (call) => {
       const head = await call("eth_blockNumber", [], (result) => quantity.parse(result));
-      if (head <= after) return { kind: "unused" };
-      const last = head < after + MAX_BLOCKS ? head : after + MAX_BLOCKS;
+      if (head <= after) return { kind: "unused", upTo: head };
+      const furthest = after + BigInt(MAX_BLOCKS_SEARCHED);
+      const upTo = head < furthest ? head : furthest;
       const filter = {
         address: NETWORKS[node.network].asset,
         topics: [USED_TOPIC, `0x${payer.slice(2).padStart(64, "0")}`, nonce],
         fromBlock: `0x${(after + 1n).toString(16)}`,
-        toBlock: `0x${last.toString(16)}`,
+        toBlock: `0x${upTo.toString(16)}`,
       };
       const [log] = await call("eth_getLogs", [filter], (result) => logs.parse(result));
-      return log === undefined ? { kind: "unused" } : { kind: "used", txHash: log.transactionHash };
+      return log === undefined ? { kind: "unused", upTo } : { kind: "used", txHash: log.transactionHash };
     });
   } catch (error) {
     if (error instanceof NodeError) return { kind: "unavailable" };
@@ -44,11 +45,12 @@ export async function findAuthorization(
 
 /**
  * What several nodes' answers say together. One node that saw it is enough, because all nodes are asked again before
- * the transaction is credited; that it is unused, `quorum` nodes must say.
+ * the transaction is credited; that it is unused, `quorum` nodes must say, of the blocks that all of these have searched.
  */
 export function agreeOnUse(answers: AuthorizationFinding[], quorum: number): AuthorizationFinding {
   const used = answers.find(({ kind }) => kind === "used");
   if (used !== undefined) return used;
-  const unused = answers.filter(({ kind }) => kind === "unused").length;
-  return unused >= quorum ? { kind: "unused" } : { kind: "unavailable" };
+  const searched = answers.flatMap((answer) => (answer.kind === "unused" ? answer.upTo : []));
+  const upTo = searched.sort((a, b) => Number(b - a))[quorum - 1];
+  return upTo === undefined ? { kind: "unavailable" } : { kind: "unused", upTo };
 }

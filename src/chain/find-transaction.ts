@@ -39,7 +39,7 @@ export async function findTransaction(node: RpcNode, txHash: string): Promise<No
         // The head may have been read just before the block.
         confirmations: head < blockNumber ? 1n : head - blockNumber + 1n,
         finalized: finalizedNumber !== null && finalizedNumber >= blockNumber,
-        transfers: await readTransfers(logs),
+        transfers: readTransfers(logs),
       },
     };
   } catch (error) {

@@ -3,6 +3,8 @@ export const CURRENCY = "USDC";
 
 export type Micros = bigint;
 
+export const lesser = (one: Micros, other: Micros): Micros => (one < other ? one : other);
+
 /** `30000n` → `"0.030000"`. */
 export function formatMoney(micros: Micros): string {
   const digits = (micros < 0n ? -micros : micros).toString().padStart(7, "0");

@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
+import fs from "node:fs";
 import { dirname } from "node:path";
 import { describeSystemError } from "./system-error.ts";
 
@@ -14,7 +14,7 @@ export function writePrivateFile(path: string, content: string | Uint8Array): vo
 /** Reads a file that must exist. Throws an error that names it when it cannot be read. */
 export function readPrivateFile(path: string): Buffer {
   try {
-    return readFileSync(path);
+    return fs.readFileSync(path);
   } catch (error) {
     throw describeSystemError(`${path} cannot be read`, error);
   }
@@ -34,25 +34,25 @@ export function readPrivateJson(path: string): unknown {
 
 function write(path: string, content: string | Uint8Array): void {
   const temporary = `${path}.${process.pid}.tmp`;
-  const file = openSync(temporary, "w", 0o600);
+  const file = fs.openSync(temporary, "w", 0o600);
   try {
     const bytes = typeof content === "string" ? Buffer.from(content) : content;
-    for (let at = 0; at < bytes.byteLength; ) at += writeSync(file, bytes, at);
-    fsyncSync(file);
+    for (let at = 0; at < bytes.byteLength; ) at += fs.writeSync(file, bytes, at);
+    fs.fsyncSync(file);
   } finally {
-    closeSync(file);
+    fs.closeSync(file);
   }
-  renameSync(temporary, path);
+  fs.renameSync(temporary, path);
   syncFolder(dirname(path));
 }
 
 /** Puts a file's content on disk. */
 export function syncFile(path: string): void {
-  const file = openSync(path, "r");
+  const file = fs.openSync(path, "r");
   try {
-    fsyncSync(file);
+    fs.fsyncSync(file);
   } finally {
-    closeSync(file);
+    fs.closeSync(file);
   }
 }
 

@@ -1,9 +1,9 @@
 import { z } from "zod";
+import { day, daysOf } from "../http/days.ts";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
 import { queryOf } from "../http/request.ts";
 import { type Route, route } from "../http/route.ts";
 import { AppError, notFound } from "../lib/app-error.ts";
-import { DAY_MS, dayOf } from "../lib/calendar.ts";
 import type { Clock } from "../lib/clock.ts";
 import { currencyForm, idForm, moneyForm } from "../lib/forms.ts";
 import { isId } from "../lib/id.ts";
@@ -12,7 +12,7 @@ import { record } from "../lib/record.ts";
 import type { Db } from "../storage/store.ts";
 import type { Meter } from "./meter.ts";
 import type { DayUsage } from "./queries.ts";
-import { type Days, hasOwned, readUsage, readUsageOf } from "./usage.ts";
+import { hasOwned, readUsage, readUsageOf } from "./usage.ts";
 
 const UsageRecord = record("Usage", () =>
   z.object({
@@ -29,9 +29,6 @@ export interface UsageRouteParts {
   clock: Clock;
   meter: Pick<Meter, "unread">;
 }
-
-const DEFAULT_DAYS = 30;
-const day = z.iso.date({ error: "a day such as 2026-11-21" }).optional();
 
 export function usageRoutes({ db, clock, meter }: UsageRouteParts): Route[] {
   /** The row and what the meter has not yet added to it. */
@@ -67,7 +64,7 @@ export function usageRoutes({ db, clock, meter }: UsageRouteParts): Route[] {
       },
       handle({ caller: { accountId }, found: { instanceId }, query, startPage }) {
         const { from, to, ...page } = query();
-        const days = rangeOf(from, to, clock.now());
+        const days = daysOf(from, to, clock.now());
         const start = startPage(`usage ${accountId} ${instanceId} ${from} ${to}`, page);
         const after = start.position === null ? null : usageCursor(start.position);
         const limit = start.limit + 1;
@@ -87,13 +84,4 @@ function usageCursor(position: string): { day: string; instanceId: string } {
   const [day, instanceId] = position.split(" ");
   if (day === undefined || instanceId === undefined) throw noCursor();
   return { day, instanceId };
-}
-
-/** The requested days. Throws `invalid_request` for an end before the beginning. */
-function rangeOf(from: string | undefined, to: string | undefined, nowMs: number): Days {
-  const today = dayOf(nowMs);
-  const last = to ?? (from !== undefined && from > today ? from : today);
-  const first = from ?? dayOf(Date.parse(last) - (DEFAULT_DAYS - 1) * DAY_MS);
-  if (first > last) throw new AppError("invalid_request", "to: expected a day that is not before from");
-  return { from: first, to: last };
 }

@@ -1,5 +1,5 @@
 import type { Clock } from "../lib/clock.ts";
-import type { Micros } from "../lib/money.ts";
+import { lesser, type Micros } from "../lib/money.ts";
 import { type Accrual, accrue } from "./accrual.ts";
 import type { Reading, Readings } from "./readings.ts";
 
@@ -10,8 +10,6 @@ export interface UnreadParts {
   /** The most that an account can be charged; null if it certainly covers the unread usage. */
   remainingOf(accountId: string): Micros | null;
 }
-
-const least = (one: Micros, other: Micros): Micros => (one < other ? one : other);
 
 /** What the next reading will charge, so that shown amounts never jump back when it does. */
 export function createUnread({ readings, clock, pricePerHour, remainingOf }: UnreadParts) {
@@ -26,7 +24,7 @@ export function createUnread({ readings, clock, pricePerHour, remainingOf }: Unr
       let left = remainingOf(reading.accountId);
       if (left === null) return accrualOf(reading).cost;
       for (const own of readings.of(reading.accountId)) {
-        const cost = least(accrualOf(own).cost, left);
+        const cost = lesser(accrualOf(own).cost, left);
         if (own.instanceId === reading.instanceId) return cost;
         left -= cost;
       }
@@ -35,7 +33,7 @@ export function createUnread({ readings, clock, pricePerHour, remainingOf }: Unr
     costOfAll(accountId: string): Micros {
       const cost = readings.of(accountId).reduce((sum, reading) => sum + accrualOf(reading).cost, 0n);
       const left = remainingOf(accountId);
-      return left === null ? cost : least(cost, left);
+      return left === null ? cost : lesser(cost, left);
     },
   };
 }

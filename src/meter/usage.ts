@@ -4,7 +4,7 @@ import type { DayUsage } from "./queries.ts";
 import { meters, usageBefore, usageDays } from "./schema.ts";
 
 /** UTC calendar days such as `2026-11-21`, both inclusive. */
-export interface Days {
+interface Days {
   from: string;
   to: string;
 }

@@ -1,7 +1,7 @@
 import type { Mined, Transfer } from "../chain/chain.ts";
 import { NETWORKS, type NetworkName } from "../chain/networks.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { formatMoney, type Micros } from "../lib/money.ts";
+import { formatMoney, lesser, type Micros } from "../lib/money.ts";
 import type { Meter } from "../meter/meter.ts";
 import type { Audit } from "../storage/audit.ts";
 import type { Store } from "../storage/store.ts";
@@ -109,8 +109,4 @@ export function createCredits({ store, clock, ledger, meter, audit, invoices }: 
         meter.settle(accountId);
       }),
   };
-}
-
-function lesser(a: Micros, b: Micros): Micros {
-  return a < b ? a : b;
 }

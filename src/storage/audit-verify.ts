@@ -53,7 +53,8 @@ function* checkpointsOf(queries: AuditQueries, first: number): Generator<Checkpo
 /**
  * The first row whose hash does not follow from the one before it; null if the chain is intact. Checks no signatures.
  */
-export function findBreak(queries: AuditQueries): number | null {
+export function findBreak({ db }: Pick<Store, "db">): number | null {
+  const queries = auditQueries(db);
   const [oldest] = queries.read(0, 1);
   let before = (oldest && queries.checkpointBefore(oldest.auditId)?.hash) ?? GENESIS;
   for (const row of rowsOf(queries)) {

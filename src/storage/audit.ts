@@ -1,6 +1,5 @@
 import type { Clock } from "../lib/clock.ts";
 import { auditQueries } from "./audit-queries.ts";
-import { findBreak } from "./audit-verify.ts";
 import type { AuditRow } from "./schema.ts";
 import type { Store } from "./store.ts";
 
@@ -34,8 +33,6 @@ export interface Audit {
   reserve(entry: AuditEntry): () => void;
   /** Oldest first, at most `limit` rows after the row `after`. */
   read(after: number, limit: number): AuditRow[];
-  /** The first row whose hash does not follow from the one before it; null if the chain is intact. */
-  findBreak(): number | null;
 }
 
 /**
@@ -56,6 +53,5 @@ export function createAudit(store: Store, clock: Clock, admit: AdmitEntry): Audi
     append: (entry) => reserve(entry)(),
     reserve,
     read: queries.read,
-    findBreak: () => findBreak(queries),
   };
 }

@@ -1,6 +1,7 @@
 import type { Database } from "bun:sqlite";
 import { copyFileSync, existsSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
+import { syncFile, syncFolder } from "../lib/private-file.ts";
 import { catchUp } from "./early-builds.ts";
 import firstLight from "./migrations/0001-first-light.sql" with { type: "text" };
 import money from "./migrations/0002-money.sql" with { type: "text" };
@@ -112,8 +113,14 @@ function backUpBeforeMigrating(sqlite: Database, dataDir: string, version: numbe
   const time = new Date().toISOString().replaceAll(/[:.]/g, "-");
   const copy = join(folder, `before-migration-from-${version}-${time}.db`);
   // A rollback needs the checkpoint that belongs to the database: the audit log would otherwise seem cut short.
-  if (existsSync(join(dataDir, AUDIT_HEAD))) copyFileSync(join(dataDir, AUDIT_HEAD), auditHeadOf(copy));
+  if (existsSync(join(dataDir, AUDIT_HEAD))) {
+    copyFileSync(join(dataDir, AUDIT_HEAD), auditHeadOf(copy));
+    syncFile(auditHeadOf(copy));
+  }
   sqlite.run("VACUUM INTO ?", [copy]);
+  syncFile(copy);
+  syncFolder(folder);
+  syncFolder(dataDir);
 }
 
 const auditHeadOf = (copy: string): string => copy.replace(/db$/, AUDIT_HEAD);

@@ -1,8 +1,7 @@
 import { z } from "zod";
+import { day, daysOf } from "../http/days.ts";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
 import { type Route, route } from "../http/route.ts";
-import { AppError } from "../lib/app-error.ts";
-import { DAY_MS, dayOf } from "../lib/calendar.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { CallLog } from "./call-log.ts";
 import type { Totals, UsageQueries } from "./queries.ts";
@@ -18,12 +17,10 @@ const BY = ["agent", "instance", "model", "day"] as const;
 type By = (typeof BY)[number];
 const FIELDS = { agent: "agentId", instance: "instanceId", model: "model", day: "day" } as const;
 
-const DEFAULT_DAYS = 30;
 /** Names that may be looked at for a page: those without any call in the days asked for are left out. */
 const MAX_LOOKED_AT = 1_000;
 /** After every name and every day. */
 const LAST = "\u{10ffff}";
-const day = z.iso.date({ error: "a day such as 2026-11-21" }).optional();
 
 /** What the account's models took (docs/contract/api.md, Usage of models). */
 export function modelUsageRoutes({ clock, queries, callLog }: ModelUsageRouteParts): Route[] {
@@ -67,7 +64,7 @@ export function modelUsageRoutes({ clock, queries, callLog }: ModelUsageRoutePar
       answer: pageOf(ModelUsageRecord),
       async handle({ caller: { accountId }, query, startPage }) {
         const { by, from, to, ...page } = query();
-        const days = rangeOf(from, to, clock.now());
+        const days = daysOf(from, to, clock.now());
         const start = startPage(`model usage ${accountId} ${by} ${from} ${to}`, page);
         await callLog.total();
         const { rows, lastSeen } = read(accountId, by, days.from, days.to, start.position ?? LAST, start.limit + 1);
@@ -82,13 +79,4 @@ export function modelUsageRoutes({ clock, queries, callLog }: ModelUsageRoutePar
       },
     }),
   ];
-}
-
-/** The requested days. Throws `invalid_request` for an end before the beginning. */
-function rangeOf(from: string | undefined, to: string | undefined, nowMs: number): { from: string; to: string } {
-  const today = dayOf(nowMs);
-  const last = to ?? (from !== undefined && from > today ? from : today);
-  const first = from ?? dayOf(Date.parse(last) - (DEFAULT_DAYS - 1) * DAY_MS);
-  if (first > last) throw new AppError("invalid_request", "to: expected a day that is not before from");
-  return { from: first, to: last };
 }

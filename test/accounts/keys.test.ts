@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { createKeys } from "../../src/accounts/keys.ts";
+import { findBreak } from "../../src/storage/audit-verify.ts";
 import { DAY, handClock, MINUTE, SECOND } from "../lib/hand-clock.ts";
 import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 
@@ -143,7 +144,7 @@ describe("a key", () => {
     const { audit } = server.foundation;
     const told = audit.read(0, 10_000).filter(({ subject }) => subject === keyId);
     expect(told.map(({ action }) => action)).toEqual(["key.create", "key.new_address"]);
-    expect(audit.findBreak()).toBeNull();
+    expect(findBreak(server.foundation.store)).toBeNull();
   });
 
   describe("used from a new address", () => {

@@ -58,6 +58,18 @@ test("whatever the names and contents of files are, they come back as they were"
   );
 });
 
+test("a file of any time comes back, also one from before 1970", async () => {
+  const times = [-62_135_596_800_000, -1_000, -0.5, 0, 2 ** 33 * 1000, 2 ** 53];
+  const archive = await new Response(await writeArchive(filesAt(times), () => ({}), null)).bytes();
+  expect(Object.keys(await read(new Uint8Array(archive)))).toEqual(times.map((_, nth) => `f/${nth}`));
+});
+
+async function* filesAt(times: readonly number[]): AsyncGenerator<ArchivedFile> {
+  for (const [nth, modifiedAtMs] of times.entries()) {
+    for await (const file of filesOf({ [`f/${nth}`]: Buffer.from("hello") })) yield { ...file, modifiedAtMs };
+  }
+}
+
 test("an encrypted archive opens with its passphrase only", async () => {
   const archive = await pack({ "f/a": Buffer.from("hello") }, "correct horse");
   expect(Buffer.from((await read(archive, "correct horse"))["f/a"] ?? []).toString()).toBe("hello");

@@ -1,6 +1,16 @@
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openFoundation } from "../../src/app/foundation.ts";
@@ -84,6 +94,29 @@ test("without an upgrade there is nothing to go back to, and nothing changes", a
   expect(errors).toContain("nothing to go back to");
   expect(query(schemaVersion)).toBe(SCHEMA_VERSION);
 });
+
+test.each(["empty", "zeros", "cut short", "of another schema"])(
+  "a copy that is damaged (%s) is not gone back to, and nothing changes",
+  (how) => {
+    upgraded(SCHEMA_VERSION - 1);
+    const name = readdirSync(join(dataDir, "backups")).find((one) => one.endsWith(".db")) ?? "";
+    const copy = join(dataDir, "backups", name);
+    const { size } = statSync(copy);
+    if (how === "empty") truncateSync(copy);
+    if (how === "zeros") writeFileSync(copy, Buffer.alloc(size));
+    if (how === "cut short") truncateSync(copy, size - 4096 * 10);
+    if (how === "of another schema") {
+      rmSync(copy);
+      query((sqlite) => sqlite.run("VACUUM INTO ?", [copy]));
+    }
+    expect(() => rollBack(dataDir)).toThrow(`${copy} is damaged`);
+    expect(query(schemaVersion)).toBe(SCHEMA_VERSION);
+    expect(emails()).toHaveLength(2);
+    expect(readdirSync(join(dataDir, "backups"))).toEqual([name]);
+    expect(readdirSync(dataDir)).not.toContain("roost.db.rollback");
+    expect(existsSync(join(dataDir, "instances/inst_b/agents/bo/SOUL.md"))).toBe(true);
+  },
+);
 
 test("a running server keeps its database", () => {
   upgraded(SCHEMA_VERSION - 1);

@@ -4,12 +4,13 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { openFoundation } from "../../src/app/foundation.ts";
 import { createBackup } from "../../src/backup/create.ts";
-import { locate, openDestination } from "../../src/backup/destination.ts";
+import { type Destination, locate, openDestination } from "../../src/backup/destination.ts";
 import { createBackupSchedule, type ScheduleParts } from "../../src/backup/schedule.ts";
 import { verifyBackup } from "../../src/backup/verify.ts";
 
 const HOUR = 60 * 60 * 1000;
 const DAY = 24 * HOUR;
+const NEVER = new Promise<never>(() => {});
 const SILENT = { info() {}, warn() {}, error() {} };
 
 let dataDir: string;
@@ -96,6 +97,21 @@ test("backups from when the clock was ahead neither put off the next ones nor ta
   expect(one.figures()).toMatchObject({ failed: 0, isOverdue: false, newestMs: Date.parse("2026-03-03T01:00:00Z") });
 });
 
+test("a failure while the clock was ahead puts off neither the next backup nor the next mail", async () => {
+  obstacle = "the disk is full";
+  now += 365 * DAY;
+  const one = schedule();
+  await one.tick();
+  expect(mails).toEqual(["A backup of Roost failed"]);
+  now -= 365 * DAY;
+  await one.tick();
+  expect(one.figures()).toMatchObject({ failed: 2, isOverdue: true });
+  expect(mails).toHaveLength(2);
+  obstacle = null;
+  await pass(1, one);
+  expect(one.figures()).toMatchObject({ made: 1, isOverdue: false });
+});
+
 test("one that is being made for far too long is overdue, and told", async () => {
   const held = Promise.withResolvers<void>();
   const one = schedule({ make: () => held.promise });
@@ -171,6 +187,36 @@ test("what the stop of the server ends has not failed", async () => {
   await one.tick();
   expect(one.figures().failed).toBe(0);
   expect(mails).toEqual([]);
+});
+
+test.each(["list", "remove"] as const)(
+  "the stop of the server does not wait for a place of backups that does not answer: %s",
+  async (call) => {
+    const stopping = new AbortController();
+    const hang = () => {
+      setImmediate(() => stopping.abort());
+      return NEVER;
+    };
+    const destination: Destination = { ...openDestination(folder()), [call]: hang };
+    const one = schedule({ destination, keep: 0, signal: stopping.signal });
+    await one.tick();
+    expect(stopping.signal.aborted).toBe(true);
+    expect(one.figures().failed).toBe(0);
+    expect(mails).toEqual([]);
+  },
+);
+
+test("a place of backups that does not answer for a minute fails the backup, and the next tick tries again", async () => {
+  const place = openDestination(folder());
+  const lists = [() => NEVER, place.list];
+  const destination = { ...place, list: () => (lists.shift() ?? place.list)() };
+  const one = schedule({ destination, patienceMs: 1 });
+  await one.tick();
+  expect(one.figures()).toMatchObject({ made: 0, failed: 1 });
+  expect(mails).toEqual(["A backup of Roost failed"]);
+  const patient = schedule({ destination });
+  await patient.tick();
+  expect(patient.figures()).toMatchObject({ made: 1, failed: 0 });
 });
 
 test("two ticks at once make one backup", async () => {

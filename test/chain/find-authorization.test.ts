@@ -44,13 +44,14 @@ test("the transaction that used a signature is found, and no other", async () =>
   expect(await chain.findAuthorization(authorization)).toEqual({ kind: "used", txHash });
   expect(await chain.findAuthorization(second.authorization)).toEqual({ kind: "used", txHash: second.txHash });
   const { after } = second.authorization;
+  const upTo = await anvil.head();
   for (const other of [
     { nonce: OTHER_NONCE },
     { payer: SOMEBODY as `0x${string}` },
     { after },
     { after: after + 99n },
   ]) {
-    expect(await chain.findAuthorization({ ...authorization, ...other })).toEqual({ kind: "unused" });
+    expect(await chain.findAuthorization({ ...authorization, ...other })).toEqual({ kind: "unused", upTo });
   }
 });
 
@@ -70,7 +71,11 @@ test("a node that has not seen it does not hide it; that it is unused, two must 
   proxy.lie((result, { method }) => (method === "eth_getLogs" ? [{ transactionHash: 5 }] : result));
   expect(await chain.findAuthorization(unused)).toEqual({ kind: "unavailable" });
   proxy.pass();
-  expect(await chain.findAuthorization(unused)).toEqual({ kind: "unused" });
+  const upTo = await anvil.head();
+  expect(await chain.findAuthorization(unused)).toEqual({ kind: "unused", upTo });
+  proxy.lie((result, { method }) => (method === "eth_blockNumber" ? "0x1" : result));
+  expect(await chain.findAuthorization(unused)).toEqual({ kind: "unused", upTo: 1n });
+  proxy.pass();
 });
 
 test("no more than a thousand blocks are searched at once", async () => {
@@ -84,7 +89,7 @@ test("no more than a thousand blocks are searched at once", async () => {
     if (method === "eth_getLogs") span = BigInt(filter.toBlock) - BigInt(filter.fromBlock) + 1n;
     return result;
   });
-  expect(await chain.findAuthorization({ ...authorization, after })).toEqual({ kind: "unused" });
+  expect(await chain.findAuthorization({ ...authorization, after })).toEqual({ kind: "unused", upTo: after + 1_000n });
   expect(span).toBe(1_000n);
   proxy.pass();
 });

@@ -50,14 +50,14 @@ test.each([
   expect(() => parseReceipt(result, HASH)).toThrow();
 });
 
-test("a transfer is read with its index in the receipt", async () => {
+test("a transfer is read with its index in the receipt, and addresses in lower case", () => {
   const approval = transferLog({ topics: [word("1"), word("a1"), word("a2")] });
-  expect(await readTransfers([approval, transferLog()])).toEqual([
+  expect(readTransfers([approval, transferLog()])).toEqual([
     {
       logIndex: 1,
-      token: "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913",
-      from: "0x00000000000000000000000000000000000000A1",
-      to: "0x00000000000000000000000000000000000000A2",
+      token: TOKEN,
+      from: "0x00000000000000000000000000000000000000a1",
+      to: "0x00000000000000000000000000000000000000a2",
       amount: 1_000_000n,
     },
   ]);
@@ -69,11 +69,11 @@ test.each([
   ["a Transfer with more than an amount", { data: `0x${"00".repeat(64)}` }],
   ["a Transfer without an amount", { data: "0x" }],
   ["a Transfer to what is no address", { topics: [TRANSFER, word("a1"), `0x${"1".repeat(64)}`] }],
-])("%s is not a transfer", async (_what, changes) => {
-  expect(await readTransfers([transferLog(changes)])).toEqual([]);
+])("%s is not a transfer", (_what, changes) => {
+  expect(readTransfers([transferLog(changes)])).toEqual([]);
 });
 
-test("any answer of a node is either read or refused, and an amount never has more than 256 bits", async () => {
+test("any answer of a node is either read or refused, and an amount never has more than 256 bits", () => {
   const hex = fc.oneof(
     fc.constantFrom("0x", "0x0", HASH, TOKEN, TRANSFER, word("a1"), "0x1"),
     fc.stringMatching(/^0x[0-9a-fA-F]{0,66}$/),
@@ -92,8 +92,8 @@ test("any answer of a node is either read or refused, and an amount never has mo
     status: fc.oneof({ weight: 8, arbitrary: fc.constantFrom("0x0", "0x1") }, odd),
     logs: fc.oneof({ weight: 8, arbitrary: fc.array(log, { maxLength: 3 }) }, odd),
   });
-  await fc.assert(
-    fc.asyncProperty(fc.oneof({ weight: 3, arbitrary: likely }, odd), async (result) => {
+  fc.assert(
+    fc.property(fc.oneof({ weight: 3, arbitrary: likely }, odd), (result) => {
       const read = (parse: () => unknown) => {
         try {
           return parse();
@@ -106,7 +106,7 @@ test("any answer of a node is either read or refused, and an amount never has mo
       read(() => parseBlock(result));
       const understood = read(() => parseReceipt(result, HASH)) as ReturnType<typeof parseReceipt>;
       if (understood === null) return;
-      for (const { amount, to, from, token, logIndex } of await readTransfers(understood.logs)) {
+      for (const { amount, to, from, token, logIndex } of readTransfers(understood.logs)) {
         expect(amount >= 0n && amount < 2n ** 256n).toBe(true);
         for (const address of [to, from, token]) expect(address).toMatch(/^0x[0-9a-fA-F]{40}$/);
         expect(logIndex).toBeLessThan(understood.logs.length);

@@ -21,6 +21,7 @@ test("a signed payment that never reached the chain ends with its validity, and 
   expect(await offered()).toBe(1);
   expect(await presented()).toContain("is not in a block");
   clock.advance(10 * MINUTE);
+  await settling.chains.base?.mine(1);
   await presented();
   expect(await presented()).toContain("never made");
 

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { createLog } from "../../src/lib/log.ts";
 import { type Audit, createAudit } from "../../src/storage/audit.ts";
 import { type AuditCheckpoints, createAuditCheckpoints, readAuditHead } from "../../src/storage/audit-checkpoints.ts";
-import { type AuditVerdict, verifyAudit } from "../../src/storage/audit-verify.ts";
+import { type AuditVerdict, findBreak, verifyAudit } from "../../src/storage/audit-verify.ts";
 import { openStore, type Store } from "../../src/storage/store.ts";
 import { DAY, type HandClock, HOUR, handClock } from "../lib/hand-clock.ts";
 
@@ -150,7 +150,7 @@ describe("tampering with the log is found:", () => {
     tamper("DELETE FROM audit");
     tamper("DELETE FROM sqlite_sequence");
     append(5);
-    expect(audit.findBreak()).toBeNull();
+    expect(findBreak(store)).toBeNull();
     expect(verify().finding).toContain("named in audit-head.json");
     // The host does not continue from anything that it has not signed.
     await expect(checkpoints.sign()).rejects.toThrow("the checkpoint at row 5 is missing");
@@ -182,7 +182,7 @@ describe("expired rows", () => {
     prune();
     expect(heldRows()).toEqual([5, 12]);
     expect(verify()).toMatchObject({ rows: 8, checkpoints: 3, finding: null });
-    expect(audit.findBreak()).toBeNull();
+    expect(findBreak(store)).toBeNull();
     clock.advance(400 * DAY);
     prune();
     // The newest checkpoint's rows stay until there is a newer one.

@@ -1,8 +1,8 @@
 import { Database } from "bun:sqlite";
-import { afterEach, beforeEach, expect, test } from "bun:test";
-import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import { afterEach, beforeEach, expect, spyOn, test } from "bun:test";
+import fs, { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { MIGRATIONS, migrate, SCHEMA_VERSION, schemaVersion } from "../../src/storage/migrate.ts";
 import { openStore } from "../../src/storage/store.ts";
 
@@ -43,6 +43,25 @@ test("an older file is copied first, then brought up to date", () => {
   using backup = new Database(join(dataDir, "backups", name), { readonly: true });
   expect(schemaVersion(backup)).toBe(1);
   expect(backup.query("SELECT * FROM notes").all()).toEqual([{ note: "old" }]);
+});
+
+test("the copy is on disk, with its checkpoint and its name, before anything is changed", () => {
+  migrate(sqlite, dataDir, [FIRST]);
+  writeFileSync(join(dataDir, "audit-head.json"), "{}");
+  const synced: unknown[] = [];
+  const { fsyncSync } = fs;
+  const spy = spyOn(fs, "fsyncSync").mockImplementation((file) => {
+    fsyncSync(file);
+    synced.push([basename(fs.readlinkSync(`/proc/self/fd/${file}`)), schemaVersion(sqlite)]);
+  });
+  try {
+    migrate(sqlite, dataDir, [FIRST, SECOND]);
+  } finally {
+    spy.mockRestore();
+  }
+  const names = [...backups(), "backups", basename(dataDir)];
+  expect(names).toHaveLength(4);
+  expect(synced).toEqual(expect.arrayContaining(names.map((name) => [name, 1])));
 });
 
 test("a migration that fails leaves the data and its version unchanged", () => {

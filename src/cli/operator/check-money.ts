@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { openFoundation } from "../../app/foundation.ts";
 import { checkNode } from "../../chain/check-node.ts";
+import { QUORUM } from "../../chain/create-chain.ts";
 import { type Address, NETWORKS, type NetworkName } from "../../chain/networks.ts";
 import { hasValidChecksum, isKeyForAddress, readWallet, walletFile } from "../../chain/wallet.ts";
 import type { Config } from "../../config.ts";
@@ -10,11 +11,6 @@ import { findLostWallet } from "../../payments/lost-wallet.ts";
 import { SCHEMA_VERSION } from "../../storage/migrate.ts";
 import { databaseOf, versionOf } from "./data-folder.ts";
 import { type Finding, fail, pass } from "./finding.ts";
-
-/**
- * If a network has several nodes, this many must agree before a payment is credited (docs/contract/billing.md, Nodes).
- */
-const QUORUM = 2;
 
 /**
  * Every node of every network is reachable and up to date. All are asked at once, for at most 1.5 s. A host without

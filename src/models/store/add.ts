@@ -1,7 +1,8 @@
 /** Puts a model together in a folder of work, tries it, and lets it appear. */
 import { existsSync } from "node:fs";
-import { mkdir, rename, rm, statfs } from "node:fs/promises";
+import { mkdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { shortageOf } from "../../lib/free-space.ts";
 import { syncFolder } from "../../lib/private-file.ts";
 import { holdFile } from "../../storage/lock.ts";
 import type { Dtype } from "./dtypes.ts";
@@ -56,20 +57,11 @@ export function requireFewModels({ dataDir, name }: ModelPlace): void {
   throw new UnusableModel(`the host has ${MAX_MODELS} models already; remove one first`);
 }
 
-const RESERVED_BYTES = 256 * 1024 * 1024;
-
 /** Throws if the disk has no room for so many bytes more. */
 export async function requireSpace(dataDir: string, bytes: number): Promise<void> {
-  const { bavail, bsize } = await statfs(dataDir);
-  const free = bavail * bsize;
-  if (free >= bytes + RESERVED_BYTES) return;
-  throw new UnusableModel(
-    `it needs ${megabytes(bytes)} MB, and ${megabytes(RESERVED_BYTES)} MB must stay free, but the disk of ${dataDir} has ` +
-      `${megabytes(free)} MB; free some space there`,
-  );
+  const shortage = await shortageOf(dataDir, bytes);
+  if (shortage !== null) throw new UnusableModel(`it ${shortage}`);
 }
-
-const megabytes = (bytes: number): number => Math.ceil(bytes / 1e6);
 
 /** More would be too slow on a processor, and take too much memory. */
 const MAX_CONTEXT_TOKENS = 4_096;

@@ -1,4 +1,5 @@
 import type { AuthorizationFinding, Chain } from "../../chain/chain.ts";
+import { MAX_BLOCKS_SEARCHED } from "../../chain/find-authorization.ts";
 import type { NetworkName } from "../../chain/networks.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
@@ -43,18 +44,31 @@ export function createArrivals({ clock, log, authorizations, chains, creditSettl
     const finding = await chain.findAuthorization({ payer, nonce, after: BigInt(row.head) });
     const payment = await paymentOf(id, row, finding);
     if (payment.kind !== "refused") return payment;
-    // A signature that was used for something else pays for nothing either.
-    const isSure = finding.kind === "unused" || (finding.kind === "used" && payment.retryAfterSeconds === undefined);
+    const isSure =
+      finding.kind === "unused"
+        ? isSearched(id, row, finding.upTo)
+        : // A signature that was used for something else pays for nothing either.
+          finding.kind === "used" && payment.retryAfterSeconds === undefined;
     if (clock.now() - row.validBefore > (isSure ? LAPSE_AFTER_MS : GIVE_UP_AFTER_MS)) {
-      const { accountId } = row;
-      if (!isSure)
-        log.error(
-          { ...id, accountId, requestId },
-          "gave up looking for a signed payment: the nodes do not say what became of it",
-        );
+      const { accountId, txHash } = row;
+      const about = { ...id, accountId, txHash, requestId };
+      if (!isSure) log.error(about, "gave up looking for a signed payment: the nodes do not say what became of it");
+      else if (txHash !== null)
+        log.warn(about, "a signed payment has lapsed: the facilitator says that it settled it, the nodes do not");
       authorizations.change(id, { status: "lapsed" });
     }
     return payment;
+  }
+
+  /**
+   * Whether enough nodes have searched all blocks so far, and have got further than `row.head`, which a node that was far
+   * behind may have said: then the search goes on from a later block, with a margin for reorganisations.
+   */
+  function isSearched(id: AuthorizationId, { head }: AuthorizationRow, upTo: bigint): boolean {
+    const searched = Number(upTo) - head;
+    if (searched < MAX_BLOCKS_SEARCHED) return searched > 0;
+    authorizations.change(id, { head: head + MAX_BLOCKS_SEARCHED / 2 });
+    return false;
   }
 
   async function paymentOf(

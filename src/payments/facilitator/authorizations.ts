@@ -21,7 +21,7 @@ export interface Authorizations {
   find(id: AuthorizationId): AuthorizationRow | undefined;
   /** Stores one before it is passed on; it is on disk when this returns. */
   add(id: AuthorizationId, row: Omit<AuthorizationRow, "chainId" | "payer" | "nonce" | "status" | "txHash">): void;
-  change(id: AuthorizationId, change: Partial<Pick<AuthorizationRow, "status" | "txHash">>): void;
+  change(id: AuthorizationId, change: Partial<Pick<AuthorizationRow, "status" | "txHash" | "head">>): void;
   /** Whether one of the account's may still be settling: a new payment might be a second one. */
   isSettling(accountId: string, now: number): boolean;
   /** Those that may still reach the chain, oldest first; after `after`, if it is given. */

@@ -1,0 +1,94 @@
+import { Database } from "bun:sqlite";
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import {
+  closeSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  rmSync,
+  statfsSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createTarPacker } from "modern-tar";
+import { createBackup } from "../../src/backup/create.ts";
+import { openDestination } from "../../src/backup/destination.ts";
+import { restoreBackup } from "../../src/backup/restore.ts";
+import { verifyBackup } from "../../src/backup/verify.ts";
+import { canMount, mounted } from "../support/mounted.ts";
+
+const GIB = 2 ** 30;
+const NO_ROOM = /needs \d+ MB, and 269 MB must stay free, but the disk of .* has \d+ MB; free some space there/;
+
+let dataDir: string;
+beforeEach(() => {
+  dataDir = mkdtempSync(join(tmpdir(), "roost-full-"));
+});
+afterEach(() => rmSync(dataDir, { recursive: true, force: true }));
+
+/** More than the disk has. */
+function tooMuch(): number {
+  const { bavail, bsize } = statfsSync(dataDir);
+  return Math.ceil((bavail * bsize) / GIB) * GIB;
+}
+
+test("a database that the disk has no room to copy is not copied", async () => {
+  makeDatabase(join(dataDir, "roost.db"), tooMuch());
+  const destination = openDestination(join(dataDir, "backups"));
+  const making = createBackup({ dataDir, destination, name: "a.tar.zst", withKeys: false, passphrase: null });
+  await expect(making).rejects.toThrow(NO_ROOM);
+  expect(readdirSync(join(dataDir, "backups"))).toEqual([]);
+});
+
+test("a backup that the disk has no room to unpack is neither tried nor restored", async () => {
+  const archive = new Blob([new Uint8Array(Bun.zstdCompressSync(await beginningOf("roost.db", tooMuch())))]);
+  const options = { archive, size: archive.size, passphrase: null };
+  await expect(verifyBackup(dataDir, options)).rejects.toThrow(NO_ROOM);
+  expect(readdirSync(join(dataDir, "backups"))).toEqual([]);
+  const empty = join(dataDir, "restored");
+  await expect(restoreBackup(empty, options)).rejects.toThrow(NO_ROOM);
+  expect(readdirSync(empty)).toEqual([]);
+});
+
+test.skipIf(!canMount)("an archive stops growing before it has filled the disk of its folder", async () => {
+  const program = `
+    import { openDestination } from ${JSON.stringify(join(import.meta.dir, "../../src/backup/destination.ts"))};
+    const chunk = new Uint8Array(1024 * 1024);
+    const endless = new ReadableStream({ pull: (controller) => controller.enqueue(chunk) });
+    const write = openDestination(process.argv.at(-1)).write("a.tar.zst", endless, new AbortController().signal);
+    console.log(await write.catch((error) => error.message));`;
+  const path = join(dataDir, "program.ts");
+  writeFileSync(path, program);
+  const disk = join(dataDir, "disk");
+  mkdirSync(disk);
+  const run = Bun.spawn([...mounted("size=300m", disk), process.execPath, path, disk], { stdout: "pipe" });
+  expect(await new Response(run.stdout).text()).toMatch(NO_ROOM);
+  expect(await run.exited).toBe(0);
+});
+
+/** A database that says that it has this size; most of it takes no space. */
+function makeDatabase(path: string, bytes: number): void {
+  using sqlite = new Database(path);
+  sqlite.run("CREATE TABLE t (x)");
+  truncateSync(path, bytes);
+  const pages = Buffer.alloc(4);
+  pages.writeUInt32BE(bytes / 4096);
+  const file = openSync(path, "r+");
+  writeSync(file, pages, 0, 4, 28);
+  closeSync(file);
+}
+
+/** The first blocks of a tar archive with a file of this size. */
+async function beginningOf(name: string, size: number): Promise<Uint8Array<ArrayBuffer>> {
+  const { readable, controller } = createTarPacker();
+  const entry = controller.add({ name, size, type: "file", mode: 0o600, mtime: new Date() }).getWriter();
+  entry.write(new Uint8Array(4096)).catch(() => undefined);
+  const reader = readable.getReader();
+  const blocks: Uint8Array[] = [];
+  while (Buffer.concat(blocks).length < 4096) blocks.push((await reader.read()).value ?? new Uint8Array());
+  return new Uint8Array(Buffer.concat(blocks));
+}

@@ -1,0 +1,70 @@
+import { expect, test } from "bun:test";
+import { createAuthorizations } from "../../src/payments/facilitator/authorizations.ts";
+import { DAY, handClock, MINUTE } from "../lib/hand-clock.ts";
+import { balanceOf, launch, recipientOf, type Settling, signPayment, startSettling } from "./settling.ts";
+
+/** How far the node is behind: more blocks than one search covers. */
+const BEHIND = 2_500;
+
+const chainOf = ({ chains, proxies }: Settling) => {
+  if (!chains.base || !proxies.base) throw new Error("no chain");
+  return { anvil: chains.base, node: proxies.base };
+};
+
+/** The node answers as one that got no further than this block, and finds nothing. */
+function stickAt({ node }: ReturnType<typeof chainOf>, head: bigint): void {
+  node.lie((result, { method }) => {
+    if (method === "eth_getLogs") return [];
+    return method === "eth_blockNumber" ? `0x${head.toString(16)}` : result;
+  });
+}
+
+test("a payment made while the node was thousands of blocks behind is credited once the node has caught up", async () => {
+  await using settling = await startSettling();
+  const person = await settling.someone();
+  const recipient = await recipientOf(person);
+  const chain = chainOf(settling);
+  stickAt(chain, await chain.anvil.head());
+  await chain.anvil.mine(BEHIND);
+  const header = await signPayment(settling.payer("base"), recipient);
+  // The chain shows the transaction that the facilitator names, but not that it used this signature.
+  expect((await launch(person, header)).body.error.message).toContain("do not pay again");
+  chain.node.pass();
+  const answer = async () => (await launch(person, header)).status;
+  for (let left = 20; left > 0 && (await answer()) !== 201; left--);
+  expect(await balanceOf(person)).toBe("1.000000");
+});
+
+test("a node that got no further than it was at the start is not believed that a payment was never made", async () => {
+  const clock = handClock();
+  await using settling = await startSettling({ clock });
+  const person = await settling.someone();
+  const recipient = await recipientOf(person);
+  const chain = chainOf(settling);
+  stickAt(chain, await chain.anvil.head());
+  const header = await signPayment(settling.payer("base"), recipient);
+  const presented = async () => (await launch(person, header)).body.error.message;
+
+  expect(await presented()).toContain("do not pay again");
+  clock.advance(2 * 60 * MINUTE);
+  expect(await presented()).toContain("do not pay again");
+  expect(await presented()).toContain("do not pay again");
+  chain.node.pass();
+  expect((await launch(person, header)).status).toBe(201);
+  expect(await balanceOf(person)).toBe("1.000000");
+});
+
+test("a payment is no longer looked for a day after its expiry, although the node has got no further", async () => {
+  const clock = handClock();
+  await using settling = await startSettling({ clock });
+  const person = await settling.someone();
+  const recipient = await recipientOf(person);
+  const chain = chainOf(settling);
+  stickAt(chain, await chain.anvil.head());
+  const header = await signPayment(settling.payer("base"), recipient);
+  expect((await launch(person, header)).status).toBe(402);
+  clock.advance(DAY + 6 * MINUTE);
+  await settling.server.restart();
+  const open = () => createAuthorizations(settling.server.foundation.store).open(["base"], null, 10).length;
+  while (open() > 0) await Bun.sleep(5);
+});
