@@ -5,8 +5,23 @@ import type { Run } from "../../src/messages/schema.ts";
 test("whoever waits for a run that waits for a person already is told at once", async () => {
   const views = createRunViews({
     get: () => ({ status: "waiting" }) as Run,
-    whenEnded: () => new Promise(() => {}),
+    waitFor: () => ({ ended: new Promise(() => {}), leave() {} }),
     listen() {},
   });
   expect(await views.settled("agt_1", "run_1", new AbortController().signal)).toBeUndefined();
+});
+
+test("whoever has left waits for the run's end no longer", async () => {
+  let hasLeft = false;
+  const views = createRunViews({
+    get: () => ({ status: "running" }) as Run,
+    waitFor: () => ({ ended: new Promise(() => {}), leave: () => void (hasLeft = true) }),
+    listen() {},
+  });
+  const leaving = new AbortController();
+  const settled = views.settled("agt_1", "run_1", leaving.signal);
+  expect(hasLeft).toBeFalse();
+  leaving.abort();
+  await settled;
+  expect(hasLeft).toBeTrue();
 });
