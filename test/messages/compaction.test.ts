@@ -158,6 +158,33 @@ test("a summary that is too long, empty or fails leaves the oldest out visibly, 
   }
 });
 
+test("after a failure it is tried again, though messages have come to the end of their life meanwhile", async () => {
+  const { store } = it.server.foundation;
+  const expire = (ids: string[]) =>
+    store.transaction(() => {
+      for (const id of ids) store.sqlite.run("DELETE FROM messages WHERE message_id = ?", [id]);
+    });
+  const failed = async () => {
+    await it.begin();
+    await useModel("openai:medium");
+    it.whenSummarising(() => text(""));
+    const ids = writeMessages(it.server, it.agent, longTalk(120));
+    expect((await ask("one")).kinds).toContain("context.compaction_failed");
+    it.whenSummarising(keepingFacts);
+    return ids;
+  };
+  expire((await failed()).slice(0, 40));
+  writeMessages(it.server, it.agent, longTalk(20).slice(10));
+  writeMessages(it.server, it.agent, longTalk(20).slice(10));
+  expect((await ask("two")).kinds).toContain("context.compacted");
+  // Fewer than are waited for, but none of those that could not be summarised.
+  const ids = await failed();
+  const { body } = await it.person.ask("GET", it.at("/messages?order=desc&limit=2"));
+  writeMessages(it.server, it.agent, longTalk(20, 1_000).slice(10));
+  expire([...ids, ...body.data.map(({ messageId }: { messageId: string }) => messageId)]);
+  expect((await ask("two")).kinds).toContain("context.compacted");
+});
+
 test("cancelling a run while it summarises writes nothing, and the next one summarises", async () => {
   writeMessages(it.server, it.agent, longTalk(400));
   it.whenSummarising(() => ({ kind: "hang" }));
