@@ -221,6 +221,27 @@ test("clearing a conversation deletes its summaries, and a summary goes with any
   expect((await ask("three")).prompt.messages).toHaveLength(2);
 });
 
+test("a summary that is deleted while the next one is made does not come back in it", async () => {
+  await useModel("openai:medium");
+  const ids = writeMessages(it.server, it.agent, longTalk(120));
+  await ask("first");
+  const own = `summaries WHERE conversation_id = '${defaultOf(it.agent)}'`;
+  expect(rowsOf(own)).toBe(1);
+  writeMessages(it.server, it.agent, longTalk(80));
+  const held = Promise.withResolvers<void>();
+  it.whenSummarising(() => ({ kind: "text", tokens: ["More", " was said."], after: held.promise }));
+  const before = it.mock.requests.length;
+  const runId = await it.queue("second");
+  await it.mock.arrived(before + 1);
+  const { store } = it.server.foundation;
+  store.transaction(() => store.sqlite.run("DELETE FROM messages WHERE message_id = ?", [ids[5] ?? ""]));
+  held.resolve();
+  const frames = (await it.until("run.completed", runId)).filter(({ data }) => data.runId === runId);
+  const failed = frames.find(({ event }) => event === "context.compaction_failed");
+  expect(failed?.data.reason).toContain("were deleted meanwhile");
+  expect(rowsOf(own)).toBe(0);
+});
+
 test("a fork has the summary if it stands for copied messages alone", async () => {
   const ids = writeMessages(it.server, it.agent, longTalk(400));
   const { frames } = await ask("one");
