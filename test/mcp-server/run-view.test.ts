@@ -1,4 +1,4 @@
-import { expect, test } from "bun:test";
+import { expect, mock, test } from "bun:test";
 import { createRunViews } from "../../src/mcp-server/run-view.ts";
 import type { Run } from "../../src/messages/schema.ts";
 
@@ -12,16 +12,16 @@ test("whoever waits for a run that waits for a person already is told at once", 
 });
 
 test("whoever has left waits for the run's end no longer", async () => {
-  let hasLeft = false;
+  const leave = mock(() => {});
   const views = createRunViews({
     get: () => ({ status: "running" }) as Run,
-    waitFor: () => ({ ended: new Promise(() => {}), leave: () => void (hasLeft = true) }),
+    waitFor: () => ({ ended: new Promise(() => {}), leave }),
     listen() {},
   });
   const leaving = new AbortController();
   const settled = views.settled("agt_1", "run_1", leaving.signal);
-  expect(hasLeft).toBeFalse();
+  expect(leave).not.toHaveBeenCalled();
   leaving.abort();
   await settled;
-  expect(hasLeft).toBeTrue();
+  expect(leave).toHaveBeenCalledTimes(1);
 });

@@ -8,7 +8,7 @@ import type { AgentEvent } from "../events/event.ts";
 import type { RunsOf } from "../queries.ts";
 import { isUnfinished, type Run, type RunStatus } from "../schema.ts";
 import { type ActiveRun, createActiveRuns, idsOf, newActive } from "./active-runs.ts";
-import { BROKEN, createEnding, type EndedRun, type EndingParts, LOST, type RunListener } from "./ending.ts";
+import { BROKEN, createEnding, type EndingParts, LOST, type RunListener } from "./ending.ts";
 import { type Journal, NOTHING_DONE, readJournal } from "./journal.ts";
 import { createNewRuns, type QueueRun } from "./new-runs.ts";
 import { createParking, type Decision } from "./parking.ts";
