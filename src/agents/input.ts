@@ -9,7 +9,8 @@ import { MAX_FILES_PER_REQUEST } from "./workspaces.ts";
 const SLUG_FORM = "1 to 63 of a-z, 0-9 and -, not beginning with -";
 /** Models that are tried in turn (docs/contract/api.md, Agents). */
 export const MAX_MODELS = 4;
-const MODEL_FORM = `local:<name> or openai:<name>, a list of at most ${MAX_MODELS} of them, or null for the host's default`;
+const ONE_MODEL = "local:<name> or openai:<name>";
+const MODEL_FORM = `${ONE_MODEL}, a list of at most ${MAX_MODELS} of them, or null for the host's default`;
 const FILES_FORM = `an object of at most ${MAX_FILES_PER_REQUEST} file names, each with its text`;
 
 /** Fields of the requests that create and change an agent. */
@@ -19,14 +20,15 @@ export const slug = z.lazy(() =>
     .regex(SLUG, { error: SLUG_FORM })
     .meta({ examples: ["ada"] }),
 );
-const modelName = z
-  .string({ error: MODEL_FORM })
-  .max(200, { error: MODEL_FORM })
-  .regex(/^(local|openai):\S+$/, { error: MODEL_FORM })
-  .meta({ examples: ["local:smollm2-135m-instruct"] });
+export const modelName = (error = ONE_MODEL) =>
+  z
+    .string({ error })
+    .max(200, { error })
+    .regex(/^(local|openai):\S+$/, { error })
+    .meta({ examples: ["local:smollm2-135m-instruct"] });
 export const model = z.lazy(() =>
   z
-    .union([modelName, z.array(modelName).min(1).max(MAX_MODELS)], { error: MODEL_FORM })
+    .union([modelName(MODEL_FORM), z.array(modelName(MODEL_FORM)).min(1).max(MAX_MODELS)], { error: MODEL_FORM })
     .nullish()
     .describe("Of several, the first that can be reached answers; null for the host's default"),
 );

@@ -18,9 +18,7 @@ export const isKeptOutput = (name: string): boolean => NAME.test(name);
 /** Keeps outputs that are too long for a prompt as files of the agent's workspace. */
 export const keepOutputs =
   (files: WorkspacePort): PolicyPorts["keepOutput"] =>
-  async (call, tool, output) => {
-    // A person has approved the call, not these files.
-    const context = { ...call, goAhead: undefined };
+  async (context, tool, output) => {
     // Ids sort by time, and so do the names.
     const id = newId("change").slice("change_".length);
     const name = `${FOLDER}/${id}-${tool.replaceAll(/[^A-Za-z0-9_-]/g, "").slice(0, 40)}.txt`;

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { heartbeat } from "../agents/input.ts";
 import { AppError } from "../lib/app-error.ts";
 import { isTooDeep } from "../lib/json-depth.ts";
+import { isLabel } from "../lib/label.ts";
 import { POLICIES } from "../tools/tool.ts";
 import { MAX_FILE_BYTES, MAX_WORKSPACE_BYTES, MAX_WORKSPACE_FILES } from "../workspace/workspace.ts";
 
@@ -58,9 +59,7 @@ export const label = z.lazy(() =>
   z
     .string({ error: labelForm })
     .trim()
-    .refine((text) => text.isWellFormed() && !/\p{Cc}/u.test(text) && text !== "" && [...text].length <= 100, {
-      error: labelForm,
-    }),
+    .refine((text) => isLabel(text) && text !== "" && [...text].length <= 100, { error: labelForm }),
 );
 const word = (max: number) =>
   z

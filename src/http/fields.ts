@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { AppError } from "../lib/app-error.ts";
+import { isLabel } from "../lib/label.ts";
 import { parseMoney } from "../lib/money.ts";
 
 /**
@@ -11,9 +12,6 @@ const codePoints = (text: string): number => {
   for (let at = 0; at < text.length; at++) if ((text.charCodeAt(at) & 0xfc00) === 0xdc00) surrogates++;
   return text.length - surrogates;
 };
-
-/** A label is one line without control characters: SQLite counts text up to a NUL, and terminals interpret them. */
-const isLabel = (text: string): boolean => text.isWellFormed() && !/\p{Cc}/u.test(text);
 
 /** The same as a pattern: not only white space, and no control character. */
 const LABEL =

@@ -40,6 +40,18 @@ const REFUSED = { retryAfterSeconds: 5, headers: { Connection: "close" } };
 const CHECK_MS = 250;
 const CHECK_ROUNDS = 3;
 
+/** Why an answer ends before it is whole. */
+export const credentialEnded = () => new AppError("unauthorized", "the credential is no longer valid");
+/** Nobody gets this. */
+export const clientLeft = () => new AppError("invalid_request", "the client has left", { status: 499 });
+
+/** Calls `leave` with the reason once the client has left, or its credential is no longer valid. */
+export function onLeaving(place: LastingAnswer, { signal }: Request, leave: (reason: AppError) => void): void {
+  place.endWith(() => leave(credentialEnded()));
+  signal.addEventListener("abort", () => leave(clientLeft()), { once: true });
+  if (signal.aborted) leave(clientLeft());
+}
+
 interface Open {
   end: () => void;
 }

@@ -1,8 +1,7 @@
 import { z } from "zod";
 import type { Agents } from "../agents/agents.ts";
-import type { LastingAnswers } from "../http/lasting-answers.ts";
+import { credentialEnded, type LastingAnswers } from "../http/lasting-answers.ts";
 import { type Route, route } from "../http/route.ts";
-import { AppError } from "../lib/app-error.ts";
 import type { Runs } from "../messages/runs/runs.ts";
 import { requireOwnOrigin } from "./origin.ts";
 import { createRunViews } from "./run-view.ts";
@@ -11,7 +10,7 @@ export interface McpRouteParts {
   /** The API's other routes, which the tools are made of. */
   routes: readonly Route[];
   agents: Pick<Agents, "find">;
-  runs: Pick<Runs, "get" | "whenEnded" | "listen">;
+  runs: Pick<Runs, "get" | "waitFor" | "listen">;
   lasting: LastingAnswers;
   ownUrls(): string[];
   /** Turns off the idle timeout of a request's connection. */
@@ -89,7 +88,7 @@ export function mcpRoutes(parts: McpRouteParts): Route[] {
               runId,
               AbortSignal.any([request.signal, ended.signal, AbortSignal.timeout(waitMs)]),
             );
-            if (ended.signal.aborted) throw new AppError("unauthorized", "the credential is no longer valid");
+            if (ended.signal.aborted) throw credentialEnded();
             return await run(agentId, runId);
           } finally {
             place.close();

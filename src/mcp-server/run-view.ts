@@ -19,7 +19,7 @@ export interface RunViews {
   settled(agentId: string, runId: string, signal: AbortSignal): Promise<void>;
 }
 
-export function createRunViews(runs: Pick<Runs, "get" | "whenEnded" | "listen">): RunViews {
+export function createRunViews(runs: Pick<Runs, "get" | "waitFor" | "listen">): RunViews {
   /** Those who want to know when a run waits. */
   const waiting = new Map<string, Set<() => void>>();
   runs.listen({
@@ -30,7 +30,7 @@ export function createRunViews(runs: Pick<Runs, "get" | "whenEnded" | "listen">)
   return {
     async of(agentId, runId) {
       const run = runs.get(agentId, runId);
-      const ended: EndedRun | null = isUnfinished(run) ? null : await runs.whenEnded(runId);
+      const ended: EndedRun | null = isUnfinished(run) ? null : await runs.waitFor(runId).ended;
       const { conversationId, status, waitingId, errorCode, errorMessage } = ended?.run ?? run;
       return {
         ...{ runId, conversationId, status },
@@ -44,12 +44,13 @@ export function createRunViews(runs: Pick<Runs, "get" | "whenEnded" | "listen">)
       if (signal.aborted || runs.get(agentId, runId).status === "waiting") return;
       const { promise, resolve } = Promise.withResolvers<void>();
       const done = () => resolve();
-      const ended = runs.whenEnded(runId);
+      const end = runs.waitFor(runId);
       const own = waiting.get(runId) ?? new Set();
       waiting.set(runId, own.add(done));
       signal.addEventListener("abort", done, { once: true });
-      ended.then(done, done);
+      end.ended.then(done, done);
       await promise;
+      end.leave();
       own.delete(done);
       if (own.size === 0) waiting.delete(runId);
     },

@@ -57,12 +57,15 @@ export function messageQueries(db: Db) {
       )
       .orderBy(asc(runs.firstEventId)),
   );
+  /** A cleared run is there until its row is removed, and seen by nobody. */
+  const isSeen = sql`${runs.firstEventId} > coalesce((SELECT cleared_event_id FROM conversations AS c
+    WHERE c.conversation_id = ${runs.conversationId}), 0)`;
   const page = (whose: typeof runs.agentId | typeof runs.conversationId) =>
     prepared(db, () =>
       db
         .select()
         .from(runs)
-        .where(and(eq(whose, p("id")), eq(runs.status, p("status")), OVER, lt(runs.firstEventId, p("before"))))
+        .where(and(eq(whose, p("id")), eq(runs.status, p("status")), OVER, lt(runs.firstEventId, p("before")), isSeen))
         .orderBy(desc(runs.firstEventId))
         .limit(p("limit")),
     );

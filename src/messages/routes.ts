@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Agents, FoundAgent } from "../agents/agents.ts";
 import { Reply } from "../http/answer.ts";
 import { flag, spokenText, trimmedText } from "../http/fields.ts";
-import type { LastingAnswer } from "../http/lasting-answers.ts";
+import { type LastingAnswer, onLeaving } from "../http/lasting-answers.ts";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
 import { queryOf } from "../http/request.ts";
 import { type Asked, type Route, route } from "../http/route.ts";
@@ -19,6 +19,7 @@ import type { EventStream, Hub } from "./events/hub.ts";
 import { type Messages, WHILE_RUNNING } from "./messages.ts";
 import { MessageRecord, RunRecord, showMessage, showRun } from "./record.ts";
 import type { EndedRun } from "./runs/ending.ts";
+import type { RunWait } from "./runs/run-waits.ts";
 import type { Runs } from "./runs/runs.ts";
 import { RUN_STATUSES, type Run } from "./schema.ts";
 
@@ -116,16 +117,18 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
     }
     const place = lasting.open(caller, "run");
     let opened: EventStream | undefined;
-    let ended: Promise<EndedRun> | undefined;
+    let wait: RunWait | undefined;
     try {
       const run = await send((queued) => {
         if (stream) opened = followRun(place, hub.openAhead, queued);
         // Later, the run may have ended already, and its answer been cleared.
-        else ended = runs.whenEnded(queued.runId);
+        else wait = runs.waitFor(queued.runId);
       });
       if (stream) return streams.toResponse(request, opened ?? followRun(place, hub.open, run));
       keepOpen(request);
-      const answered = await (ended ?? runs.whenEnded(run.runId));
+      wait ??= runs.waitFor(run.runId);
+      onLeaving(place, request, wait.leave);
+      const answered = await wait.ended;
       place.close();
       return replyOf(answered, clock);
     } catch (error) {

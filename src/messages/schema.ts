@@ -35,7 +35,7 @@ export const conversations = sqliteTable("conversations", {
   /** Messages and events up to these were cleared. */
   clearedMessageSeq: integer("cleared_message_seq").notNull().default(0),
   clearedEventId: integer("cleared_event_id").notNull().default(0),
-  /** How often in a row its messages could not be summarised, and `messageCount` at the last try. */
+  /** How often in a row its messages could not be summarised, and the newest of them at the last try. */
   compactionFailures: integer("compaction_failures").notNull().default(0),
   compactionFailedAt: integer("compaction_failed_at").notNull().default(0),
   createdAt: integer("created_at").notNull(),

@@ -51,7 +51,7 @@ export function createSummaries(db: Db) {
     add,
     /** Nothing stands for the conversation's messages any more: they are no longer to be seen. */
     forget: (conversationId: string) => void remove.run({ conversationId }),
-    /** Notes that summarising has failed so often in a row, when the conversation had this many messages. */
+    /** Notes that summarising has failed so often in a row, and the newest message of the conversation then. */
     setFailures: (conversationId: string, compactionFailures: number, compactionFailedAt: number) =>
       void setFailures.run({ conversationId, compactionFailures, compactionFailedAt }),
     /**

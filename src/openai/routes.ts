@@ -2,7 +2,13 @@ import { z } from "zod";
 import type { FoundAgent } from "../agents/agents.ts";
 import { openAiError } from "../http/answer.ts";
 import { bodyBytesOf } from "../http/bounds.ts";
-import type { LastingAnswer, LastingAnswers } from "../http/lasting-answers.ts";
+import {
+  clientLeft,
+  credentialEnded,
+  type LastingAnswer,
+  type LastingAnswers,
+  onLeaving,
+} from "../http/lasting-answers.ts";
 import { declaredLength } from "../http/request.ts";
 import { type Route, route } from "../http/route.ts";
 import { AppError } from "../lib/app-error.ts";
@@ -14,7 +20,7 @@ import type { Messages } from "../messages/messages.ts";
 import { RUN_ERRORS } from "../messages/routes.ts";
 import type { Asked } from "../messages/runs/unkept-runs.ts";
 import type { ModelAbilities } from "../models/engine.ts";
-import { type Answer, type Ask, answer, clientLeft } from "./answering.ts";
+import { type Answer, type Ask, answer } from "./answering.ts";
 import { ChatCompletion, chatChunks, chatCompletion, newHeading } from "./chat-answer.ts";
 import { askedInChat, ChatRequest } from "./chat-input.ts";
 import { type Embed, EmbeddingRequest, Embeddings } from "./embeddings.ts";
@@ -93,8 +99,7 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
     const place = takePlace(caller, request);
     try {
       const answering = answer(ask, clock);
-      place.endWith(() => answering.cancel(ended()));
-      request.signal.addEventListener("abort", () => answering.cancel(clientLeft()), { once: true });
+      onLeaving(place, request, answering.cancel);
       keepOpen(request);
       return await show(await answering.done);
     } finally {
@@ -117,7 +122,7 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
         if (hasLeft) answering.cancel(clientLeft());
       });
       const answering = answer(ask, clock, stream.onText);
-      place.endWith(() => answering.cancel(ended()));
+      place.endWith(() => answering.cancel(credentialEnded()));
       stream.follow(answering.done.then(async (given) => save(given).then(() => given)));
       keepOpen(request);
       return new Response(stream.body, {
@@ -269,5 +274,3 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
 }
 
 const NOTHING_SAID = { said: [], isTainted: false };
-
-const ended = () => new AppError("unauthorized", "the credential is no longer valid");

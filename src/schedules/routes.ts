@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Agents } from "../agents/agents.ts";
-import { model } from "../agents/input.ts";
+import { modelName } from "../agents/input.ts";
 import { Reply } from "../http/answer.ts";
 import { changeOf, flag, spokenText, trimmedText } from "../http/fields.ts";
 import { pageOf, pageQuery, toPage } from "../http/paging.ts";
@@ -45,7 +45,7 @@ const fields = () => ({
   announce: flag
     .optional()
     .describe("Whether the last text of a run is put into the default conversation; by default it is"),
-  model,
+  model: modelName().nullish().describe("Answers its runs; null for the agent's own"),
 });
 
 /** What an agent does at certain times (docs/contract/api.md, Schedules). */

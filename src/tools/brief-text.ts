@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { isLabel } from "../lib/label.ts";
 
 /** Of a message to an agent, as of a person's. */
 export const MAX_MESSAGE = 32_000;
@@ -12,3 +13,7 @@ export const briefText = (most: number) =>
     .string()
     .trim()
     .refine((text) => text !== "" && text.length <= most, { error: `expected 1 to ${most} characters` });
+
+/** The same in one line, without control characters. */
+export const briefLabel = (most: number) =>
+  briefText(most).refine(isLabel, { error: "expected one line without control characters" });

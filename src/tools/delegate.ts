@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { newId } from "../lib/id.ts";
-import { briefText, MAX_MESSAGE } from "./brief-text.ts";
+import { briefLabel, briefText, MAX_MESSAGE } from "./brief-text.ts";
 import type { AgentsPort } from "./ports.ts";
 import { DELEGATE, type Tool } from "./tool.ts";
 
@@ -9,7 +9,7 @@ const MAX_TASKS = 4;
 
 const task = () =>
   z.object({
-    title: briefText(100),
+    title: briefLabel(100),
     message: briefText(MAX_MESSAGE),
     tools: z.array(z.string()).optional().describe("all it needs; default: all"),
   });

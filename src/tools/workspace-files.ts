@@ -164,9 +164,10 @@ function showLines(name: string, bytes: Uint8Array, fromLine = 1, toLine = Numbe
 
 function replaceOnce(name: string, text: string, find: string, replace: string): string {
   const at = text.indexOf(find);
-  let count = 0;
-  for (let next = at; next >= 0; next = text.indexOf(find, next + 1)) count++;
-  if (count === 1) return text.slice(0, at) + replace + text.slice(at + find.length);
-  if (count === 0) throw new Error(`the text to find is not in ${name}: read the file, and copy it exactly`);
-  throw new Error(`the text to find occurs ${count} times in ${name}: give more of what is around it`);
+  if (at < 0) throw new Error(`the text to find is not in ${name}: read the file, and copy it exactly`);
+  // Not counted: in a text that repeats itself, overlaps are as many as its characters.
+  if (text.indexOf(find, at + 1) >= 0) {
+    throw new Error(`the text to find occurs more than once in ${name}: give more of what is around it`);
+  }
+  return text.slice(0, at) + replace + text.slice(at + find.length);
 }

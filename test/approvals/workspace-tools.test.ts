@@ -96,8 +96,8 @@ describe("an agent's files", () => {
     );
     expect(results).toEqual([
       expect.stringContaining("is not in a.md"),
-      expect.stringContaining("occurs 2 times in a.md"),
-      expect.stringContaining("occurs 2 times in a.md"),
+      expect.stringContaining("occurs more than once in a.md"),
+      expect.stringContaining("occurs more than once in a.md"),
       expect.stringContaining("the input of edit_file is wrong: find"),
       "file not found",
       "Changed a.md.",

@@ -55,6 +55,16 @@ test("copies that message agents that delegate again, as often as they may, come
   expect(refused).toBe(true);
 });
 
+test("a copy's title is one line without control characters", async () => {
+  const ada = await it.agent("Ada");
+  const titled = (title: string): [string, object][] => [["delegate", { tasks: [{ title, message: "part" }] }]];
+  it.when("part", "Done.");
+  it.when("split", titled("\0part"), titled("a\nb"), titled("part"), "End.");
+  expect((await it.send(ada, "split")).body.message).toBe("End.");
+  const refused = expect.stringContaining("title: expected one line without control characters");
+  expect(it.results("split")).toEqual([refused, refused, expect.stringContaining("Done.")]);
+});
+
 test("a full queue is told to the model, and nothing is left half begun", async () => {
   const ada = await it.agent("Ada");
   const bob = await it.agent("Busy Bob");

@@ -128,7 +128,7 @@ function breakWrites(how: "ABORT" | "ROLLBACK", when = "1"): () => void {
 for (const how of ["ABORT", "ROLLBACK"] as const) {
   test(`a run whose events cannot be written (${how}) is retried, and is not overtaken`, async () => {
     const [first, second] = [queue(), queue()];
-    const ended = runs.whenEnded(first.runId);
+    const ended = runs.waitFor(first.runId).ended;
     await tell({ type: "delta", text: "One" });
     const mend = breakWrites(how);
     await Promise.all([tell({ type: "delta", text: " two" }), tell({ type: "delta", text: " three" }, done)]);
@@ -190,7 +190,7 @@ test("cancelling a run that waits to be retried keeps the text that was shown, a
   const mend = breakWrites("ABORT");
   await tell({ type: "delta", text: " lost" });
   mend();
-  const ended = runs.whenEnded(runId);
+  const ended = runs.waitFor(runId).ended;
   store.transaction(() => runs.cancel(runs.get(AGENT, runId)));
   const next = queue();
   expect((await ended).reply).toMatchObject({ message: "Shown", finishReason: "cancelled" });
@@ -203,7 +203,7 @@ test("whoever asks for the end of a run only after its instance was deleted is t
   const asked = [queue(), queue()];
   await tell();
   isDeleted = true;
-  const ends = asked.map(({ runId }) => runs.whenEnded(runId));
+  const ends = asked.map(({ runId }) => runs.waitFor(runId).ended);
   expect(asked.map(({ runId }) => runs.get(AGENT, runId).status)).toEqual(["cancelled", "cancelled"]);
   expect((await Promise.all(ends)).map(({ run }) => run.status)).toEqual(["cancelled", "cancelled"]);
   expect(hosted).toHaveLength(1);
@@ -217,7 +217,7 @@ test("a cancellation that could not be written cancels nothing", async () => {
   await expect(store.commitSoon(() => runs.cancel(runs.get(AGENT, runId)), "full")).rejects.toThrow("full");
   mend();
   expect(cancelled).toEqual([]);
-  const ended = runs.whenEnded(runId);
+  const ended = runs.waitFor(runId).ended;
   await tell({ type: "delta", text: " two" }, done);
   expect((await ended).reply).toMatchObject({ message: "One two", finishReason: "stop" });
 });
@@ -225,7 +225,7 @@ test("a cancellation that could not be written cancels nothing", async () => {
 test("a cancellation and a late delta in one commit: the run ends with what came before", async () => {
   const { runId } = queue();
   await tell();
-  const ended = runs.whenEnded(runId);
+  const ended = runs.waitFor(runId).ended;
   await Promise.all([
     tell({ type: "delta", text: "before" }),
     store.commitSoon(() => runs.cancel(runs.get(AGENT, runId)), "full"),
@@ -248,7 +248,7 @@ test("the start of a call that changes something outside is synced to disk at on
 test("a run that cannot be started fails, and the next one starts", async () => {
   broken = true;
   const { runId } = queue();
-  const ended = await runs.whenEnded(runId);
+  const ended = await runs.waitFor(runId).ended;
   expect(ended).toMatchObject({ run: { status: "failed", errorCode: "internal_error" }, reply: null });
   expect(kinds()).toEqual(["run.queued", "run.failed"]);
   broken = false;
@@ -302,6 +302,6 @@ test("a run that is cancelled in the commit that started it gives its place back
 test("a run whose prompt cannot be read fails, although it was written as started", async () => {
   broken = true;
   const { runId } = await store.commitSoon(queueFirst, "process");
-  expect((await runs.whenEnded(runId)).run).toMatchObject({ status: "failed", errorCode: "internal_error" });
+  expect((await runs.waitFor(runId).ended).run).toMatchObject({ status: "failed", errorCode: "internal_error" });
   expect(released).toBe(1);
 });

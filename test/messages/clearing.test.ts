@@ -73,6 +73,9 @@ describe("clearing a long conversation", () => {
     expect((await it.person.ask("GET", it.at(`/messages?after=${nextCursor}`))).body.data).toEqual([]);
     expect((await it.run(runId)).status).toBe(404);
     expect((await it.cancel(runId)).status).toBe(404);
+    for (const query of ["", `?conversationId=${defaultConversationOf(agent)}`]) {
+      expect((await it.person.ask("GET", it.at(`/runs${query}`))).body.data).toEqual([]);
+    }
     await using events = await it.events(0);
     const frames = await events.until(({ id }) => id >= RUNS * 5);
     expect(events.text()).not.toContain("old secret");

@@ -158,6 +158,33 @@ test("a summary that is too long, empty or fails leaves the oldest out visibly, 
   }
 });
 
+test("after a failure it is tried again, though messages have come to the end of their life meanwhile", async () => {
+  const { store } = it.server.foundation;
+  const expire = (ids: string[]) =>
+    store.transaction(() => {
+      for (const id of ids) store.sqlite.run("DELETE FROM messages WHERE message_id = ?", [id]);
+    });
+  const failed = async () => {
+    await it.begin();
+    await useModel("openai:medium");
+    it.whenSummarising(() => text(""));
+    const ids = writeMessages(it.server, it.agent, longTalk(120));
+    expect((await ask("one")).kinds).toContain("context.compaction_failed");
+    it.whenSummarising(keepingFacts);
+    return ids;
+  };
+  expire((await failed()).slice(0, 40));
+  writeMessages(it.server, it.agent, longTalk(20).slice(10));
+  writeMessages(it.server, it.agent, longTalk(20).slice(10));
+  expect((await ask("two")).kinds).toContain("context.compacted");
+  // Fewer than are waited for, but none of those that could not be summarised.
+  const ids = await failed();
+  const { body } = await it.person.ask("GET", it.at("/messages?order=desc&limit=2"));
+  writeMessages(it.server, it.agent, longTalk(20, 1_000).slice(10));
+  expire([...ids, ...body.data.map(({ messageId }: { messageId: string }) => messageId)]);
+  expect((await ask("two")).kinds).toContain("context.compacted");
+});
+
 test("cancelling a run while it summarises writes nothing, and the next one summarises", async () => {
   writeMessages(it.server, it.agent, longTalk(400));
   it.whenSummarising(() => ({ kind: "hang" }));
@@ -192,6 +219,27 @@ test("clearing a conversation deletes its summaries, and a summary goes with any
   await it.person.ask("DELETE", it.at("/messages"));
   expect(rowsOf(own)).toBe(0);
   expect((await ask("three")).prompt.messages).toHaveLength(2);
+});
+
+test("a summary that is deleted while the next one is made does not come back in it", async () => {
+  await useModel("openai:medium");
+  const ids = writeMessages(it.server, it.agent, longTalk(120));
+  await ask("first");
+  const own = `summaries WHERE conversation_id = '${defaultOf(it.agent)}'`;
+  expect(rowsOf(own)).toBe(1);
+  writeMessages(it.server, it.agent, longTalk(80));
+  const held = Promise.withResolvers<void>();
+  it.whenSummarising(() => ({ kind: "text", tokens: ["More", " was said."], after: held.promise }));
+  const before = it.mock.requests.length;
+  const runId = await it.queue("second");
+  await it.mock.arrived(before + 1);
+  const { store } = it.server.foundation;
+  store.transaction(() => store.sqlite.run("DELETE FROM messages WHERE message_id = ?", [ids[5] ?? ""]));
+  held.resolve();
+  const frames = (await it.until("run.completed", runId)).filter(({ data }) => data.runId === runId);
+  const failed = frames.find(({ event }) => event === "context.compaction_failed");
+  expect(failed?.data.reason).toContain("were deleted meanwhile");
+  expect(rowsOf(own)).toBe(0);
 });
 
 test("a fork has the summary if it stands for copied messages alone", async () => {

@@ -50,6 +50,14 @@ const answers = (text: string) =>
     .findLast(({ body }) => body.messages.some(isAbout(text)))
     ?.body.messages.filter(({ role }: { role: string }) => role === "tool")
     .map(({ content }: { content: string }) => content);
+/** The agent's log up to this event is no longer kept. */
+function dropEvents(last: number): void {
+  const { store } = it.server.foundation;
+  store.transaction(() => {
+    store.sqlite.run("DELETE FROM events WHERE agent_id = ? AND event_id <= ?", [it.agent, last]);
+    store.sqlite.run("UPDATE agents SET pruned_event_id = ? WHERE agent_id = ?", [last, it.agent]);
+  });
+}
 const conversation = async (): Promise<string> =>
   (await it.person.ask("POST", it.at("/conversations"), {})).body.conversationId;
 const queueIn = async (conversationId: string, message: string, body: object = {}): Promise<string> =>
@@ -214,17 +222,14 @@ describe("a run that waits", () => {
     asksFor("mail it", ["read", "a"], ["send", "b"]);
     const runId = await it.queue("mail it");
     const last = (await it.until("run.waiting", runId)).at(-1)?.id ?? 0;
-    const { store } = it.server.foundation;
-    store.transaction(() => {
-      store.sqlite.run("DELETE FROM events WHERE agent_id = ? AND event_id <= ?", [it.agent, last]);
-      store.sqlite.run("UPDATE agents SET pruned_event_id = ? WHERE agent_id = ?", [last, it.agent]);
-    });
+    dropEvents(last);
     decide(runId, waitOf("b"), "go ahead");
     await it.until("run.completed", runId);
     expect([answers("mail it"), log, send.acted]).toEqual([["read a", "send b"], ["a"], ["b"]]);
     const { data } = (await it.person.ask("GET", it.at("/messages"))).body;
     expect(data.at(-1).message).toBe("Wait. Done.");
-    const row = store.sqlite.query("SELECT journal, journal_up_to FROM runs WHERE run_id = ?").get(runId);
+    const { sqlite } = it.server.foundation.store;
+    const row = sqlite.query("SELECT journal, journal_up_to FROM runs WHERE run_id = ?").get(runId);
     expect(row).toEqual({ journal: null, journal_up_to: null });
   });
 });
@@ -287,6 +292,15 @@ describe("while a run waits", () => {
     expect(decide(runId, waitOf("a"), "go ahead")).toBe(false);
     await it.until("run.completed", behind);
     expect(send.acted).toEqual([]);
+  });
+
+  test("a cancelled one keeps its text although the log has dropped all that came before", async () => {
+    const runId = await beginWaiting();
+    await it.person.ask("PATCH", it.at(""), { displayName: "later" });
+    dropEvents((await it.until("agent.updated")).at(-1)?.id ?? 0);
+    expect((await it.cancel(runId)).body.status).toBe("cancelled");
+    const { data } = (await it.person.ask("GET", it.at("/messages"))).body;
+    expect(data.at(-1)).toMatchObject({ message: "Wait. ", finishReason: "cancelled" });
   });
 
   test("a message that interrupts cancels it", async () => {

@@ -121,3 +121,29 @@ test("replays of a message in progress are streams like any other", async () => 
   expect(kindsOf(await first.rest()).at(-1)).toBe("run.completed");
   expect(kindsOf(await second.rest()).at(-1)).toBe("run.completed");
 });
+
+test("a message whose client has left gives back its place, and its key is answered from its run", async () => {
+  it = await startConversation({ ROOST_MAX_STREAMS: "1" });
+  it.when("hold", { kind: "text", tokens: ["held"], ending: "hang" });
+  const key = { "Idempotency-Key": "again" };
+  const leaving = new AbortController();
+  const left = fetch(new URL(it.at("/messages"), it.server.url), {
+    method: "POST",
+    headers: { ...key, Authorization: `Bearer ${it.person.token}`, "Content-Type": "application/json" },
+    body: JSON.stringify({ message: "hold" }),
+    signal: leaving.signal,
+  });
+  const { runId } = (await it.until("message.delta")).at(-1)?.data ?? {};
+  leaving.abort();
+  await expect(left).rejects.toThrow();
+  // Until the host has seen that the connection is gone.
+  const ask = () => it?.send("hold", {}, { ...key, Prefer: "respond-async" });
+  let again = await ask();
+  while (again?.status === 409) again = await ask();
+  expect(again).toMatchObject({ status: 202, body: { runId, status: "running" } });
+  const asked = it.mock.requests.length;
+  const whole = it.send("hold", {}, key);
+  await it.cancel(runId);
+  expect((await whole).body).toMatchObject({ message: "held", finishReason: "cancelled" });
+  expect(it.mock.requests).toHaveLength(asked);
+});

@@ -46,6 +46,18 @@ test("a stream ends when its key is revoked, and another key's continues", async
   await expectEnd(streams);
 });
 
+test("a message that waits for its answer is 401 when its key is revoked, and its run continues", async () => {
+  const { key, keyId } = await newKey();
+  it.when("hold", { kind: "text", tokens: ["held"], ending: "hang" });
+  const waiting = it.server.ask("POST", it.at("/messages"), { key, body: { message: "hold" } });
+  const { runId } = (await it.until("message.delta")).at(-1)?.data ?? {};
+  await it.person.ask("DELETE", `/v1/auth/keys/${keyId}`);
+  const { status, body } = await waiting;
+  expect([status, body.error.code]).toEqual([401, "unauthorized"]);
+  expect((await it.run(runId)).body.status).toBe("running");
+  await it.begin();
+});
+
 test("a stream ends when its key expires", async () => {
   const { key } = await newKey({ expiresAt: new Date(Date.now() + 4_000).toISOString() });
   await expectEnd(await streamsOf({ "X-API-Key": key }));

@@ -254,6 +254,7 @@ test.each([
   [{ everySeconds: 60, timeZone: "Mars/Olympus" }, "timeZone"],
   [{ everySeconds: 60, activeHours: { from: "8:00", to: "20:00" } }, "activeHours.from"],
   [{ everySeconds: 60, model: "openai:unknown" }, "model"],
+  [{ everySeconds: 60, model: ["local:smollm2-135m-instruct"] }, "model"],
 ])("%p is refused, naming %p", async (body, field) => {
   const asked = { name: "x", message: "y", ...body };
   const { status, body: refused } = await ask("POST", talk.at("/schedules"), asked);

@@ -6597,8 +6597,8 @@ export interface operations {
                     conversation?: "own" | "default";
                     /** @description Whether the last text of a run is put into the default conversation; by default it is */
                     announce?: boolean;
-                    /** @description Of several, the first that can be reached answers; null for the host's default */
-                    model?: (string | string[]) | null;
+                    /** @description Answers its runs; null for the agent's own */
+                    model?: string | null;
                 };
             };
         };
@@ -6809,8 +6809,8 @@ export interface operations {
                     conversation?: "own" | "default";
                     /** @description Whether the last text of a run is put into the default conversation; by default it is */
                     announce?: boolean;
-                    /** @description Of several, the first that can be reached answers; null for the host's default */
-                    model?: (string | string[]) | null;
+                    /** @description Answers its runs; null for the agent's own */
+                    model?: string | null;
                 };
             };
         };

@@ -79,7 +79,7 @@ export interface Compacting {
 
 export interface CompactingParts {
   clock: Clock;
-  queries: Pick<MessageQueries, "page" | "sizes" | "message" | "placeBefore">;
+  queries: Pick<MessageQueries, "page" | "sizes" | "message" | "first" | "placeBefore">;
   steps: Pick<StepQueries, "of">;
   summaries: Pick<Summaries, "add" | "setFailures" | "of">;
   findConversation(conversationId: string): Conversation | undefined;
@@ -131,11 +131,19 @@ export function createCompacting({ clock, queries, steps, summaries, findConvers
     }
   }
 
+  /** Until many messages more have come, or those that could not be summarised have reached the end of their life. */
+  function isPaused({ conversationId, compactionFailures, compactionFailedAt }: Conversation): boolean {
+    if (compactionFailures === 0) return false;
+    const more = messagesToWait(compactionFailures);
+    if (queries.placeBefore(conversationId, Number.MAX_SAFE_INTEGER, more - 1) > compactionFailedAt) return false;
+    return (queries.first(conversationId)?.messageSeq ?? 0) <= compactionFailedAt;
+  }
+
   return {
     plan(need) {
       const { run, conversation, summary, summaryTokens, turns, tokens, start, room, contextTokens } = need;
-      const { conversationId, messageCount, compactionFailures, compactionFailedAt } = conversation;
-      if (compactionFailures > 0 && messageCount - compactionFailedAt < messagesToWait(compactionFailures)) return null;
+      const { conversationId, compactionFailures } = conversation;
+      if (isPaused(conversation)) return null;
       const from = startOfKept(turns, tokens, room * KEPT_SHARE);
       if (from === 0 && need.before === 0) return null;
       const end = Math.min(...turns.slice(from).map(({ messageSeq }) => messageSeq));
@@ -165,7 +173,8 @@ export function createCompacting({ clock, queries, steps, summaries, findConvers
 
       function fail(reason: string): AgentEvent {
         const now = findConversation(conversationId);
-        summaries.setFailures(conversationId, (now?.compactionFailures ?? 0) + 1, now?.messageCount ?? messageCount);
+        const newest = queries.placeBefore(conversationId, Number.MAX_SAFE_INTEGER, 0);
+        summaries.setFailures(conversationId, (now?.compactionFailures ?? 0) + 1, newest);
         return { type: "context.compaction_failed", runId: run.runId, reason };
       }
 
@@ -174,6 +183,8 @@ export function createCompacting({ clock, queries, steps, summaries, findConvers
         settle(outcome) {
           if (outcome.type === "compaction.failed") return fail(outcome.reason);
           if (!queries.message(first.messageId) || !queries.message(last.messageId)) return fail(DELETED);
+          const isKept = ({ toSeq }: StoredSummary) => summaries.of(conversationId).some((one) => one.toSeq === toSeq);
+          if (summary && !isKept(summary)) return fail(DELETED);
           const made = summaryOf(before, input, outcome.text, outcome.items);
           const tokensAfter = tokensWith(made, input);
           if (tokensAfter === null) return fail(NOT_SHORTER);

@@ -34,7 +34,9 @@ export function readJournal(
   run: Run,
   saved: SavedJournal | null = null,
 ): Journal | null {
-  const own = readRun(events, saved === null ? run : { ...run, firstEventId: saved.upTo + 1 });
+  // While it waits it does nothing: by then, the log may have dropped even what came after its journal.
+  const waits = saved !== null && run.status === "waiting";
+  const own = waits ? [] : readRun(events, saved === null ? run : { ...run, firstEventId: saved.upTo + 1 });
   if (own === null) return null;
   const restart = own.findLastIndex(({ type }) => type === "run.restarted");
   const attempt = own.slice(restart + 1);

@@ -8,7 +8,7 @@ import type { AgentEvent } from "../events/event.ts";
 import type { RunsOf } from "../queries.ts";
 import { isUnfinished, type Run, type RunStatus } from "../schema.ts";
 import { type ActiveRun, createActiveRuns, idsOf, newActive } from "./active-runs.ts";
-import { BROKEN, createEnding, type EndedRun, type EndingParts, LOST, type RunListener } from "./ending.ts";
+import { BROKEN, createEnding, type EndingParts, LOST, type RunListener } from "./ending.ts";
 import { type Journal, NOTHING_DONE, readJournal } from "./journal.ts";
 import { createNewRuns, type QueueRun } from "./new-runs.ts";
 import { createParking, type Decision } from "./parking.ts";
@@ -18,6 +18,7 @@ import { addCalls, advance, newProgress, savedOf } from "./progress.ts";
 import { readReply } from "./reply.ts";
 import { pageOfRuns } from "./run-page.ts";
 import { createRunQueue } from "./run-queue.ts";
+import { createRunWaits, type RunWait } from "./run-waits.ts";
 import { createUnkeptRuns, type UnkeptRunParts, type UnkeptRuns } from "./unkept-runs.ts";
 
 export interface RunParts extends EndingParts, UnkeptRunParts {
@@ -55,8 +56,8 @@ export interface Runs {
   cancelStopped(instanceId: string, most: number): number;
   /** Whether the agent has a run in progress, or one that a request waits for. */
   isAwaited(agentId: string): boolean;
-  /** The run, once it has ended and its end is on disk; one of a deleted instance is ended, since nobody else does. */
-  whenEnded(runId: string): Promise<EndedRun>;
+  /** Waits until a run's end is committed. One of a deleted instance is ended, since nobody else does. */
+  waitFor(runId: string): RunWait;
   /** Starts queued runs in places that have become free. */
   serve(): void;
   /** After a start: continues runs that were in progress (docs/contract/api.md, After a restart), and runs those queued. */
@@ -66,8 +67,7 @@ export interface Runs {
 export function createRuns(parts: RunParts): Runs {
   const { store, clock, log, events, queries, taint, host, callLog, prepare, accountOf } = parts;
   const active = createActiveRuns();
-  /** Callers that wait for the end of a run. */
-  const awaited = new Map<string, ((ended: EndedRun) => void)[]>();
+  const waits = createRunWaits();
   const listeners: RunListener[] = [];
   const parking = createParking(queries.run, parkingQueries(store.db), events, taint);
   const writeEnd = createEnding(parts, parking);
@@ -206,10 +206,7 @@ export function createRuns(parts: RunParts): Runs {
     addCalls(progress, callLog.writeOf(runId));
     const ended = writeEnd(run, outcome, { ...progress, text: textOf(run, current) }, reported);
     for (const { ended: listener } of listeners) listener?.(ended);
-    letGo(run, current, () => {
-      for (const tell of awaited.get(runId) ?? []) tell(ended);
-      awaited.delete(runId);
-    });
+    letGo(run, current, () => waits.tell(runId, ended));
     return ended.run;
   }
 
@@ -281,15 +278,17 @@ export function createRuns(parts: RunParts): Runs {
     },
     cancelStopped: (instanceId, most) => queries.stoppedIn(instanceId, most).map(cancel).length,
     isAwaited: (agentId) =>
-      active.count(agentId) > 0 || queries.unfinishedOf(agentId).some(({ runId }) => awaited.has(runId)),
-    whenEnded(runId) {
+      active.count(agentId) > 0 || queries.unfinishedOf(agentId).some(({ runId }) => waits.has(runId)),
+    waitFor(runId) {
       const found = queries.run(runId);
       if (!found) throw notFound("run");
       const run = accountOf(found.instanceId) === undefined ? store.transaction(() => cancel(found)) : found;
-      if (!isUnfinished(run)) return Promise.resolve({ run, reply: readReply(queries, run) });
-      const forget = () => void awaited.delete(runId); // a run whose transaction has failed does not end
-      store.afterCommit(() => {}, forget);
-      return new Promise((resolve) => void awaited.set(runId, [...(awaited.get(runId) ?? []), resolve]));
+      if (!isUnfinished(run)) return { ended: Promise.resolve({ run, reply: readReply(queries, run) }), leave() {} };
+      store.afterCommit(
+        () => {},
+        () => waits.forget(runId),
+      );
+      return waits.add(runId);
     },
     recover() {
       for (const { agentId, instanceId } of queries.agentsWithUnfinished()) queue.addUnfinished(agentId, instanceId);
