@@ -47,16 +47,9 @@ export function messageQueries(db: Db) {
       .limit(1),
   );
   const inTurn = prepared(db, () => db.select().from(runs).where(waitingOfAgent));
-  const unfinishedOf = prepared(db, () =>
-    db
-      .select()
-      .from(runs)
-      .where(
-        sql`${runs.agentId} = (SELECT agent_id FROM conversations WHERE conversation_id = ${p("conversationId")})
-          AND ${runs.conversationId} = ${p("conversationId")} AND ${UNFINISHED}`,
-      )
-      .orderBy(asc(runs.firstEventId)),
-  );
+  const unfinishedIn = sql`${runs.agentId} = (SELECT agent_id FROM conversations WHERE conversation_id =
+    ${p("conversationId")}) AND ${runs.conversationId} = ${p("conversationId")} AND ${UNFINISHED}`;
+  const unfinishedOf = prepared(db, () => db.select().from(runs).where(unfinishedIn).orderBy(asc(runs.firstEventId)));
   /** A cleared run is there until its row is removed, and seen by nobody. */
   const isSeen = sql`${runs.firstEventId} > coalesce((SELECT cleared_event_id FROM conversations AS c
     WHERE c.conversation_id = ${runs.conversationId}), 0)`;
