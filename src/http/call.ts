@@ -121,11 +121,13 @@ async function askRoute(
   }
 }
 
+const recordOf = (id: string, value: unknown) => ({ [id]: (value as Record<string, string>)[id] ?? "" });
+
 /** Stores the answer to a request under a key, in the transaction that is open. */
 export function keep(route: Route, attempt: Attempt, result: unknown, runId?: string): void {
   if (result instanceof Response) return;
   const status = result instanceof Reply ? result.status : (route.status ?? 200);
   const value = result instanceof Reply ? result.value : result;
   const body = JSON.stringify(route.kept ? route.kept(value) : value);
-  attempt.save({ status, body, runId, record: route.reread?.params(value) });
+  attempt.save({ status, body, runId, record: route.reread && recordOf(route.reread.id, value) });
 }

@@ -177,7 +177,7 @@ async function answerAgain(
   body: Uint8Array,
   { status, body: kept, runId, record }: IdempotentRequest,
 ): Promise<Response> {
-  const { route } = exchange;
+  const { route, params } = exchange;
   if (runId !== null && route.replay) {
     return toResponse(
       exchange,
@@ -193,7 +193,7 @@ async function answerAgain(
     throw new AppError("conflict", "Idempotency-Key: this was done, but its answer was too large to be stored");
   }
   if (by.access !== "public") authorize(caller, by.access);
-  const read = JSON.stringify(await handle({ ...exchange, route: by, params: record }, caller));
+  const read = JSON.stringify(await handle({ ...exchange, route: by, params: { ...params, ...record } }, caller));
   exchange.answerBytes = read.length;
   return jsonAnswer(status, read, exchange.requestId);
 }
