@@ -92,7 +92,10 @@ async function askRoute(
 ): Promise<{ value: unknown; text: string }> {
   const { parts, requestId, request: outer } = exchange;
   if (caller === null || route.access === "public") throw new Error(`${route.name} cannot be asked from inside`);
+  const { admission } = parts;
+  const isRead = route.method === "GET";
   const startedMs = performance.now();
+  admission.inner(caller, route.method);
   authorize(caller, route.access);
   requireVisible(caller, params.instanceId);
   const search = new URLSearchParams(Object.entries(query).flatMap(([name, value]) => (value ? [[name, value]] : [])));
@@ -106,13 +109,14 @@ async function askRoute(
   if (turn) await turn;
   try {
     const made = await parts.turns.spend(caller.accountId, () =>
-      route.handle(createCall(inside, caller, route.method === "GET" ? {} : { incoming })),
+      route.handle(createCall(inside, caller, isRead ? {} : { incoming })),
     );
     exchange.runId ??= inside.runId;
     if (made instanceof Response) return { value: made, text: "" };
     const value = made instanceof Reply ? made.value : made;
     const text = JSON.stringify(value);
-    parts.admission.chargeRead(caller, text.length, performance.now() - startedMs);
+    if (isRead) admission.chargeRead(caller, text.length, performance.now() - startedMs);
+    else admission.chargeWrite(caller, text.length);
     return { value, text };
   } catch (thrown) {
     const error = toAppError(thrown);
