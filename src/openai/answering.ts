@@ -38,9 +38,6 @@ const STOPPED = () =>
     retryAfterSeconds: 5,
   });
 
-/** Whoever asked has left: nobody gets this. */
-export const clientLeft = () => new AppError("invalid_request", "the client has left", { status: 499 });
-
 /** Asks an agent. `onText` gets each piece of its text as it is written. Throws as `ask` does. */
 export function answer(ask: Ask, clock: Clock, onText: (text: string) => void = () => {}): Answering {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { FoundAgent } from "../agents/agents.ts";
-import { openAiError } from "../http/answer.ts";
+import { clientLeft, openAiError } from "../http/answer.ts";
 import { bodyBytesOf } from "../http/bounds.ts";
 import type { LastingAnswer, LastingAnswers } from "../http/lasting-answers.ts";
 import { declaredLength } from "../http/request.ts";
@@ -14,7 +14,7 @@ import type { Messages } from "../messages/messages.ts";
 import { RUN_ERRORS } from "../messages/routes.ts";
 import type { Asked } from "../messages/runs/unkept-runs.ts";
 import type { ModelAbilities } from "../models/engine.ts";
-import { type Answer, type Ask, answer, clientLeft } from "./answering.ts";
+import { type Answer, type Ask, answer } from "./answering.ts";
 import { ChatCompletion, chatChunks, chatCompletion, newHeading } from "./chat-answer.ts";
 import { askedInChat, ChatRequest } from "./chat-input.ts";
 import { type Embed, EmbeddingRequest, Embeddings } from "./embeddings.ts";
