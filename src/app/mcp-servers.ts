@@ -7,7 +7,7 @@ import { type Credentials, createCredentials, type OwnedServer } from "../mcp/au
 import { type Connections, createConnections } from "../mcp/connections.ts";
 import type { ServerAddress } from "../mcp/schema.ts";
 import { ServerError } from "../mcp/server-error.ts";
-import { type Changed, createServers, failedLook, type Look, type Servers } from "../mcp/servers.ts";
+import { type Changed, createServers, failedLook, type Look, MAX_SERVERS, type Servers } from "../mcp/servers.ts";
 import { createMcpTools } from "../mcp/tools.ts";
 import { createVault } from "../secrets/vault.ts";
 import type { MoreTools } from "../tools/toolboxes.ts";
@@ -85,7 +85,10 @@ export function createMcp(parts: McpParts): Mcp {
   instances.listen({
     statusChanged: ({ instanceId, status }) => void (status !== "running" && connections.closeOf(instanceId)),
     runwayShort() {},
-    removed: ({ instanceId }) => connections.closeOf(instanceId),
+    removed({ instanceId, accountId }) {
+      for (const server of servers.page(instanceId, null, MAX_SERVERS)) credentials.forget({ ...server, accountId });
+      connections.closeOf(instanceId);
+    },
   });
   const tools = createMcpTools({ servers, connections, note, redact });
   return {
