@@ -33,6 +33,8 @@ export interface Mcp {
   credentials: Credentials;
 }
 
+const NOT_ASKED = "an MCP server could not be asked again for its tools";
+
 export function createMcp(parts: McpParts): Mcp {
   const { store, clock, audit, log, web, instances, rules, masterKey, publicUrl, tellAgents } = parts;
   const { egress } = web;
@@ -71,14 +73,13 @@ export function createMcp(parts: McpParts): Mcp {
     onListed: async (server, seen) => void (await note(server, { seen })),
     async onFailure(server, thrown) {
       const whose = { instanceId: server.instanceId, serverId: server.serverId };
-      const about = "an MCP server could not be asked again for its tools";
       if (!(thrown instanceof ServerError)) {
-        log.info({ ...whose, err: thrown }, about);
+        log.info({ ...whose, err: thrown }, NOT_ASKED);
         return;
       }
       // What the server said may repeat a token: it is in no log before that was taken out.
       const look = await failedLook(server, thrown, redact);
-      log.info({ ...whose, ...look }, about);
+      log.info({ ...whose, ...look }, NOT_ASKED);
       await note(server, look).catch((err) => log.error({ ...whose, err }, "what an MCP server offers was not noted"));
     },
   });
@@ -100,8 +101,12 @@ export function createMcp(parts: McpParts): Mcp {
         if (ending.outcome !== "authorized") return ending;
         const server = servers.find(ending.server.serverId);
         if (!server) return ending;
-        const look = await servers.look(server, new AbortController().signal);
-        await note(server, look);
+        try {
+          await note(server, await servers.look(server, new AbortController().signal));
+        } catch (err) {
+          // The person's part is done; the owner can have the server asked again.
+          log.info({ instanceId: server.instanceId, serverId: server.serverId, err }, NOT_ASKED);
+        }
         return ending;
       },
     },
