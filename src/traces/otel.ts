@@ -21,14 +21,7 @@ import {
 import * as conventions from "@opentelemetry/semantic-conventions/incubating";
 import { cut, type Hide, inputMessages, outputMessages, systemInstructions } from "./content.ts";
 import { createSending, type SendingOptions } from "./sending.ts";
-import type {
-  ModelTrace,
-  RunTrace,
-  ToolTrace,
-  TracedModelCall,
-  TracedRun,
-  Traces,
-} from "./traces.ts";
+import type { ModelTrace, RunTrace, ToolTrace, TracedModelCall, TracedRun, Traces } from "./traces.ts";
 
 /**
  * The conventions that names and values of attributes follow (docs/contract/operations.md, Traces): the last release that

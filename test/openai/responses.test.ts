@@ -147,7 +147,14 @@ test("what requests continue counts as their bodies do against what the host hol
   it.mock.script({ kind: "hang" }, { kind: "hang" });
   const leaving = new AbortController();
   const busy = before.flatMap(([agent, id]) => Array.from({ length: 33 }, () => ask(agent, "hi", id, leaving.signal)));
-  const refused = Promise.any(busy.map((one) => one.then(() => Promise.reject(), (error: unknown) => error)));
+  const refused = Promise.any(
+    busy.map((one) =>
+      one.then(
+        () => Promise.reject(),
+        (error: unknown) => error,
+      ),
+    ),
+  );
   const error = await refused;
   leaving.abort();
   await Promise.allSettled(busy);
