@@ -13,7 +13,7 @@ export interface Invites {
   create(input: { uses: number; credit: Micros; lifeMs: number }): { invite: Invite; code: string };
   /** The invite, if its code can be used now; undefined if it is unknown, expired, revoked or used up. */
   findUsable(code: string): Invite | undefined;
-  /** Takes one use; false if none is left. Call it in the transaction that creates the account. */
+  /** Takes one use and returns the invite; undefined if none is left. Call it in the transaction that creates the account. */
   consume(inviteId: string): Invite | undefined;
   revoke(inviteId: string): boolean;
   list(before: string | null, limit: number): Invite[];

@@ -39,8 +39,8 @@ export interface Keys {
   works(keyId: string): boolean;
   /**
    * Records a use: its time at most once a minute, and an address new to the key at once, in the audit log, on disk
-   * when the promise resolves. Throws `rate_limited` for a new address if the account has used up its allowance of the
-   * log: a key is never used from an address that is not logged.
+   * when the promise resolves, unless the disk fails: then the next use records it. Throws `rate_limited` for a new
+   * address if the account has used up its allowance of the log.
    */
   touch(record: ApiKey, address: string): void | Promise<void>;
   list(accountId: string, before: string | null, limit: number): ApiKey[];

@@ -177,7 +177,6 @@ export function accountRoutes(parts: AccountRouteParts): Route[] {
       name: "revokeTokens",
       tag: "auth",
       summary: "Make every token issued so far invalid; keys stay valid",
-      description: "API keys stay valid.",
       access: "keys",
       bound: "record",
       answer: z.object({ revokedAt: z.iso.datetime() }),

@@ -13,8 +13,6 @@ import { AgentRecord, FileRecord, ListedAgent, showFile, showListed, showWithTex
 import type { Agent } from "./schema.ts";
 import type { Workspaces } from "./workspaces.ts";
 
-type AgentNames = Pick<z.infer<typeof AgentRecord>, "instanceId" | "agentId">;
-
 const name = trimmedText(1, 100);
 const NewAgentInput = z.lazy(() =>
   z.object({
@@ -98,7 +96,7 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
       status: 201,
       answer: AgentRecord,
       errors: ["conflict"],
-      reread: { by: oneAgent, params: ({ instanceId, agentId }: AgentNames) => ({ instanceId, agentId }) },
+      reread: { by: oneAgent, id: "agentId" },
       find: instance,
       commit: "shared",
       async handle({ find, body, commit }) {

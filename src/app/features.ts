@@ -157,7 +157,7 @@ export async function createFeatures(
   const turns = createAgentTurns();
   const accountOf = (instanceId: string) => instances.find(instanceId)?.accountId ?? instanceId;
   const web = createWeb({ foundation, log, setting: config.egress, accountOf, secrets, skills, turns });
-  const traces = await openTraces(config, log, web.broker.redact);
+  const traces = await openTraces(config, log, web.broker.redactor);
   const ownServers = createOwnServers(store, secrets, accountOf, web.egress);
   const hostModels = createModelChoice(config.models, config.model);
   const modelChoice = withOwnServers(hostModels, ownServers);

@@ -7,7 +7,7 @@ import { type Credentials, createCredentials, type OwnedServer } from "../mcp/au
 import { type Connections, createConnections } from "../mcp/connections.ts";
 import type { ServerAddress } from "../mcp/schema.ts";
 import { ServerError } from "../mcp/server-error.ts";
-import { type Changed, createServers, failedLook, type Look, type Servers } from "../mcp/servers.ts";
+import { type Changed, createServers, failedLook, type Look, MAX_SERVERS, type Servers } from "../mcp/servers.ts";
 import { createMcpTools } from "../mcp/tools.ts";
 import { createVault } from "../secrets/vault.ts";
 import type { MoreTools } from "../tools/toolboxes.ts";
@@ -32,6 +32,8 @@ export interface Mcp {
   authorization: Authorization;
   credentials: Credentials;
 }
+
+const NOT_ASKED = "an MCP server could not be asked again for its tools";
 
 export function createMcp(parts: McpParts): Mcp {
   const { store, clock, audit, log, web, instances, rules, masterKey, publicUrl, tellAgents } = parts;
@@ -71,21 +73,23 @@ export function createMcp(parts: McpParts): Mcp {
     onListed: async (server, seen) => void (await note(server, { seen })),
     async onFailure(server, thrown) {
       const whose = { instanceId: server.instanceId, serverId: server.serverId };
-      const about = "an MCP server could not be asked again for its tools";
       if (!(thrown instanceof ServerError)) {
-        log.info({ ...whose, err: thrown }, about);
+        log.info({ ...whose, err: thrown }, NOT_ASKED);
         return;
       }
       // What the server said may repeat a token: it is in no log before that was taken out.
       const look = await failedLook(server, thrown, redact);
-      log.info({ ...whose, ...look }, about);
+      log.info({ ...whose, ...look }, NOT_ASKED);
       await note(server, look).catch((err) => log.error({ ...whose, err }, "what an MCP server offers was not noted"));
     },
   });
   instances.listen({
     statusChanged: ({ instanceId, status }) => void (status !== "running" && connections.closeOf(instanceId)),
     runwayShort() {},
-    removed: ({ instanceId }) => connections.closeOf(instanceId),
+    removed({ instanceId, accountId }) {
+      for (const server of servers.page(instanceId, null, MAX_SERVERS)) credentials.forget({ ...server, accountId });
+      connections.closeOf(instanceId);
+    },
   });
   const tools = createMcpTools({ servers, connections, note, redact });
   return {
@@ -97,8 +101,12 @@ export function createMcp(parts: McpParts): Mcp {
         if (ending.outcome !== "authorized") return ending;
         const server = servers.find(ending.server.serverId);
         if (!server) return ending;
-        const look = await servers.look(server, new AbortController().signal);
-        await note(server, look);
+        try {
+          await note(server, await servers.look(server, new AbortController().signal));
+        } catch (err) {
+          // The person's part is done; the owner can have the server asked again.
+          log.info({ instanceId: server.instanceId, serverId: server.serverId, err }, NOT_ASKED);
+        }
         return ending;
       },
     },

@@ -3,11 +3,11 @@ import type { Log } from "../lib/log.ts";
 import type { Traces } from "../traces/traces.ts";
 import { VERSION } from "./version.ts";
 
-/** Null, and nothing is loaded, without a collector. `redact` takes the secrets of an instance out of what was said. */
+/** Null, and nothing is loaded, without a collector. `redactor` takes the secrets of an instance out of what was said. */
 export async function openTraces(
   { otel }: Pick<Config, "otel">,
   log: Pick<Log, "warn">,
-  redact: (instanceId: string, text: string) => Promise<string>,
+  redactor: (instanceId: string) => Promise<(text: string) => Promise<string>>,
 ): Promise<Traces | null> {
   const url = otel.tracesEndpoint ?? (otel.endpoint === null ? null : `${otel.endpoint.replace(/\/+$/, "")}/v1/traces`);
   if (url === null || otel.disabled || otel.exporter === "none") return null;
@@ -20,7 +20,7 @@ export async function openTraces(
     version: VERSION,
     resource: otel.resource,
     ratio: ratioOf(otel),
-    redact: otel.captureContent ? redact : null,
+    redactor: otel.captureContent ? redactor : null,
     onFailure: (reason) => log.warn({ reason }, "traces could not be sent to the collector, and are lost"),
   });
 }

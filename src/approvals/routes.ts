@@ -99,7 +99,7 @@ export function approvalRoutes({ approvals, rules, instances }: ApprovalRoutePar
       example: { decision: "approve", inputHash: "0".repeat(64), note: "Only one, please." },
       answer: ApprovalRecord,
       errors: ["conflict"],
-      reread: { by: oneApproval, params: ({ approvalId }: { approvalId: string }) => ({ approvalId }) },
+      reread: { by: oneApproval, id: "approvalId" },
       find: own,
       commit: "shared",
       async handle({ caller, found: { runId }, body, commit, causedRun }) {

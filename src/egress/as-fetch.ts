@@ -3,6 +3,8 @@ import type { Egress } from "./egress.ts";
 /** `fetch` for libraries and streams, without redirects: what is asked for leaves as a request of this instance. */
 export type GuardedFetch = (url: string | URL, init?: RequestInit, runId?: string) => Promise<Response>;
 
+const MAX_STATUS = 599;
+
 /** Throws `EgressError`; the signal ends the answer's stream too. */
 export function asFetch(egress: Pick<Egress, "open">, whose: { accountId: string; instanceId: string }): GuardedFetch {
   return async (url, init = {}, runId) => {
@@ -13,7 +15,9 @@ export function asFetch(egress: Pick<Egress, "open">, whose: { accountId: string
     const message = { method: request.method, headers: Object.fromEntries(request.headers), body, uncompressed: true };
     const signal = init.signal ?? new AbortController().signal;
     const answer = await egress.open({ ...whose, runId, url: request.url, message, signal });
-    return new Response(streamOf(answer.body), { status: answer.status, headers: answer.headers });
+    // A status that HTTP does not have counts as a failure of its server (RFC 9110, 15), and fits in no `Response`.
+    const status = Math.min(answer.status, MAX_STATUS);
+    return new Response(streamOf(answer.body), { status, headers: answer.headers });
   };
 }
 

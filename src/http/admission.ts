@@ -21,6 +21,8 @@ export interface AdmissionParts {
 export interface Admission {
   /** Authenticates and admits a request. Throws `rate_limited`, `unauthorized`, `forbidden`. */
   caller(request: Request): Caller | Promise<Caller>;
+  /** Admits a request that another one of this caller's makes. Throws `rate_limited`. */
+  inner(caller: Caller, method: string): void;
   /**
    * Admits a request to a public route; one with a valid credential still counts against its account. Throws
    * `rate_limited`. Null if it may proceed at once.
@@ -102,6 +104,7 @@ export function createAdmission(parts: AdmissionParts): Admission {
 
   return {
     caller,
+    inner: ({ accountId }, method) => accountRates.admit(accountId, rateOfMethod(method)),
     anybody(request) {
       if (hasCredential(request)) return withCredential(request);
       countRequest(addressOf(request));

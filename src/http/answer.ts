@@ -25,6 +25,9 @@ export function jsonAnswer(
   });
 }
 
+/** Whoever asked has left: nobody gets this. */
+export const clientLeft = () => new AppError("invalid_request", "the client has left", { status: 499 });
+
 /** Turns anything thrown into an `AppError`. Unexpected errors reveal nothing to the caller. */
 export function toAppError(thrown: unknown): AppError {
   if (thrown instanceof AppError) return thrown;

@@ -92,7 +92,10 @@ async function askRoute(
 ): Promise<{ value: unknown; text: string }> {
   const { parts, requestId, request: outer } = exchange;
   if (caller === null || route.access === "public") throw new Error(`${route.name} cannot be asked from inside`);
+  const { admission } = parts;
+  const isRead = route.method === "GET";
   const startedMs = performance.now();
+  admission.inner(caller, route.method);
   authorize(caller, route.access);
   requireVisible(caller, params.instanceId);
   const search = new URLSearchParams(Object.entries(query).flatMap(([name, value]) => (value ? [[name, value]] : [])));
@@ -106,13 +109,14 @@ async function askRoute(
   if (turn) await turn;
   try {
     const made = await parts.turns.spend(caller.accountId, () =>
-      route.handle(createCall(inside, caller, route.method === "GET" ? {} : { incoming })),
+      route.handle(createCall(inside, caller, isRead ? {} : { incoming })),
     );
     exchange.runId ??= inside.runId;
     if (made instanceof Response) return { value: made, text: "" };
     const value = made instanceof Reply ? made.value : made;
     const text = JSON.stringify(value);
-    parts.admission.chargeRead(caller, text.length, performance.now() - startedMs);
+    if (isRead) admission.chargeRead(caller, text.length, performance.now() - startedMs);
+    else admission.chargeWrite(caller, text.length);
     return { value, text };
   } catch (thrown) {
     const error = toAppError(thrown);
@@ -121,11 +125,13 @@ async function askRoute(
   }
 }
 
+const recordOf = (id: string, value: unknown) => ({ [id]: (value as Record<string, string>)[id] ?? "" });
+
 /** Stores the answer to a request under a key, in the transaction that is open. */
 export function keep(route: Route, attempt: Attempt, result: unknown, runId?: string): void {
   if (result instanceof Response) return;
   const status = result instanceof Reply ? result.status : (route.status ?? 200);
   const value = result instanceof Reply ? result.value : result;
   const body = JSON.stringify(route.kept ? route.kept(value) : value);
-  attempt.save({ status, body, runId, record: route.reread?.params(value) });
+  attempt.save({ status, body, runId, record: route.reread && recordOf(route.reread.id, value) });
 }

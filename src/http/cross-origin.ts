@@ -1,3 +1,5 @@
+import { pathAndQueryOf } from "./request.ts";
+
 type Answer = (request: Request) => Response | Promise<Response>;
 
 /** What pages may read besides the body. */
@@ -28,7 +30,7 @@ export function allowOrigins(origins: readonly string[], answer: Answer): Answer
   };
 }
 
-const isOfApi = (request: Request): boolean => new URL(request.url).pathname.startsWith("/v1/");
+const isOfApi = (request: Request): boolean => pathAndQueryOf(request).startsWith("/v1/");
 
 const isPreflight = (request: Request): boolean =>
   request.method === "OPTIONS" && request.headers.has("access-control-request-method");

@@ -19,7 +19,7 @@ export interface KeptAnswer {
   body: string;
   /** The run whose result is the answer, if any. */
   runId?: string | undefined;
-  /** The path parameters of the GET that reads the record again, if any. */
+  /** What the path of the GET that reads the record again has besides the request's own parameters, if there is one. */
   record?: Record<string, string> | undefined;
 }
 

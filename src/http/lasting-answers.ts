@@ -1,6 +1,7 @@
 import { AppError } from "../lib/app-error.ts";
 import type { Caller } from "../limits/caller.ts";
 import { createSlots } from "../limits/slots.ts";
+import { clientLeft } from "./answer.ts";
 
 /** The kinds of long-lived answers. Each has its own slots, so that event streams never block messages. */
 export type LastingKind = "events" | "run" | "bundle";
@@ -42,8 +43,6 @@ const CHECK_ROUNDS = 3;
 
 /** Why an answer ends before it is whole. */
 export const credentialEnded = () => new AppError("unauthorized", "the credential is no longer valid");
-/** Nobody gets this. */
-export const clientLeft = () => new AppError("invalid_request", "the client has left", { status: 499 });
 
 /** Calls `leave` with the reason once the client has left, or its credential is no longer valid. */
 export function onLeaving(place: LastingAnswer, { signal }: Request, leave: (reason: AppError) => void): void {

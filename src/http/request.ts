@@ -20,8 +20,9 @@ export function declaredLength({ headers }: Request): number | null {
   return Number.isNaN(length) ? Number.POSITIVE_INFINITY : length;
 }
 
-/** The raw path with its query. Not parsed with `URL`, which throws if `Host` is not a host name. */
+/** The raw path with its query. If `Host` is not a host name, that is all that the runtime gives: `URL` would throw. */
 export function pathAndQueryOf({ url }: Request): string {
+  if (url.startsWith("/")) return url;
   const at = url.indexOf("/", url.indexOf("://") + 3);
   return at < 0 ? "/" : url.slice(at);
 }

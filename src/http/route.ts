@@ -134,8 +134,11 @@ interface Described<
   errorForm?: ErrorForm;
   /** The part of a success that is stored for its replay, if that is not all of it. */
   kept?: (result: never) => unknown;
-  /** The GET that returns a success again if it is too large to be stored, and the path parameters of its record. */
-  reread?: { by: Route; params: (result: never) => Record<string, string> };
+  /**
+   * The GET that returns a success again if it is too large to be stored. Its path has this route's parameters, and `id`,
+   * which is a member of the success.
+   */
+  reread?: { by: Route; id: string };
 }
 
 /**
@@ -171,11 +174,10 @@ type AnyChange = Change<any, any, any, any>;
 /** A route of any shape, as the server registers it. */
 export type Route = Omit<
   Described<string, Access, z.ZodType | undefined, z.ZodType | BytesBody | undefined>,
-  "kept" | "reread" | "example"
+  "kept" | "example"
 > & {
   example?: unknown;
   kept?: (result: unknown) => unknown;
-  reread?: { by: Route; params: (result: unknown) => Record<string, string> };
   find?: (asked: Asked<Record<string, string>, Caller | null>) => unknown;
   commit?: CommitKind;
   replay?: (call: AnyCall, runId: string) => unknown;

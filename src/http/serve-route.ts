@@ -1,7 +1,7 @@
 import { AppError, type ErrorCode } from "../lib/app-error.ts";
 import { addressKey } from "../limits/address.ts";
 import { authorize, type Caller, requireVisible } from "../limits/caller.ts";
-import { errorAnswer, jsonAnswer, Reply, refusalAnswer, toAppError } from "./answer.ts";
+import { clientLeft, errorAnswer, jsonAnswer, Reply, refusalAnswer, toAppError } from "./answer.ts";
 import { BOUNDS, bodyBytesOf } from "./bounds.ts";
 import { type CallInput, createCall, keep } from "./call.ts";
 import type { Exchange, ServingParts } from "./exchange.ts";
@@ -28,13 +28,16 @@ export async function serveRoute(
   try {
     answer = await answerOf(exchange);
   } catch (thrown) {
-    failure = toAppError(thrown);
+    failure = hasLeft(thrown, request) ? clientLeft() : toAppError(thrown);
     answer = await refusalAnswer(failure, request, requestId, route.errorForm);
   }
   parts.onAnswer(exchange, answer.status, startedMs, failure);
   trace?.end({ ...exchange, status: answer.status, error: failure?.code ?? null });
   return answer;
 }
+
+/** Whether what a request waited for was given up with it: that is no fault of the host. */
+const hasLeft = (thrown: unknown, { signal }: Request): boolean => signal.aborted && thrown === signal.reason;
 
 const beginTrace = (
   traces: NonNullable<ServingParts["traces"]>,
@@ -141,7 +144,7 @@ async function answerOnce(exchange: Exchange, caller: Caller, key: string, incom
     if (!attempt.saved() && error.isKept && KEPT_ERRORS.has(error.status)) {
       attempt.save({ status: error.status, body: await errorAnswer(error, requestId, null, route.errorForm).text() });
     }
-    throw error;
+    throw thrown;
   } finally {
     attempt.end();
   }
@@ -177,7 +180,7 @@ async function answerAgain(
   body: Uint8Array,
   { status, body: kept, runId, record }: IdempotentRequest,
 ): Promise<Response> {
-  const { route } = exchange;
+  const { route, params } = exchange;
   if (runId !== null && route.replay) {
     return toResponse(
       exchange,
@@ -193,7 +196,7 @@ async function answerAgain(
     throw new AppError("conflict", "Idempotency-Key: this was done, but its answer was too large to be stored");
   }
   if (by.access !== "public") authorize(caller, by.access);
-  const read = JSON.stringify(await handle({ ...exchange, route: by, params: record }, caller));
+  const read = JSON.stringify(await handle({ ...exchange, route: by, params: { ...params, ...record } }, caller));
   exchange.answerBytes = read.length;
   return jsonAnswer(status, read, exchange.requestId);
 }

@@ -89,7 +89,8 @@ export function mcpRoutes(parts: McpRouteParts): Route[] {
               AbortSignal.any([request.signal, ended.signal, AbortSignal.timeout(waitMs)]),
             );
             if (ended.signal.aborted) throw credentialEnded();
-            return await run(agentId, runId);
+            // Its own run: at the rate's limit, too, the caller is told that the message was sent.
+            return await views.of(agentId, runId);
           } finally {
             place.close();
           }

@@ -20,7 +20,10 @@ const LIST_PAUSE_MS = 10_000;
 export interface ConnectionParts {
   clock: Clock;
   egress: Pick<Egress, "open">;
-  broker: Pick<SecretBroker, "fillFor"> & { redact(instanceId: string, text: string): Promise<string> };
+  broker: Pick<SecretBroker, "fillFor"> & {
+    /** Takes the values of the instance's secrets out of texts. */
+    redactor(instanceId: string): Promise<(text: string) => Promise<string>>;
+  };
   accountOf(instanceId: string): string;
   /** Adds the token of a server at which somebody has authorized the instance. */
   authorized(fetch: GuardedFetch, server: ServerAddress & { accountId: string }): GuardedFetch;
@@ -90,10 +93,8 @@ export function createConnections(parts: ConnectionParts): Connections {
       connection.isStale = true;
       throw error;
     });
-    const listing = await readListing(listed, {
-      server: server.name,
-      redact: (text) => broker.redact(server.instanceId, text),
-    });
+    const redact = await broker.redactor(server.instanceId);
+    const listing = await readListing(listed, { server: server.name, redact });
     const seen = { ...listing, protocolVersion: client.protocolVersion };
     await onListed(server, seen);
     return seen;

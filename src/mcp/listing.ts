@@ -30,7 +30,7 @@ export interface ListingParts {
 }
 
 /** Reads what a stranger says of its tools: of what is wrong, nothing is taken. */
-export async function readListing(listed: readonly ListedTool[], parts: ListingParts): Promise<Listing> {
+export async function readListing(listed: readonly ListedTool[], { server, redact }: ListingParts): Promise<Listing> {
   const tools: ToolDefinition[] = [];
   const notes: string[] = [];
   const names = new Set<string>();
@@ -41,24 +41,32 @@ export async function readListing(listed: readonly ListedTool[], parts: ListingP
       beyond++;
       continue;
     }
-    const read = await readTool(one, parts);
+    const leaveOut = (why: string) => notes.push(`${shownName(one.name)} was left out: ${why}`);
+    const read = readTool(one);
     if (typeof read === "string") {
-      notes.push(`${shownName(one.name)} was left out: ${read}`);
+      leaveOut(read);
       continue;
     }
-    const exposed = exposedName(parts.server, read.name);
+    const exposed = exposedName(server, read.name);
     if (names.has(exposed)) {
-      notes.push(`${shownName(one.name)} was left out: another tool has that name`);
+      leaveOut("another tool has that name");
       continue;
     }
-    const bytes = Buffer.byteLength(JSON.stringify(read));
+    const { hash: _, ...definition } = read;
+    const text = JSON.stringify(definition);
+    const bytes = Buffer.byteLength(text);
     if (bytes > room) {
       beyond++;
       continue;
     }
+    // Also where it is left out: looking for secrets takes time.
+    room -= bytes;
+    if ((await redact(text)) !== text) {
+      leaveOut("its definition holds the value of a secret");
+      continue;
+    }
     if (read.description !== oneText(one.description)) notes.push(`${read.name}: hidden characters were taken out`);
     names.add(exposed);
-    room -= bytes;
     tools.push(read);
   }
   if (beyond > 0) {
@@ -70,10 +78,7 @@ export async function readListing(listed: readonly ListedTool[], parts: ListingP
 }
 
 /** The definition, or why it cannot be taken. */
-async function readTool(
-  { name, description, inputSchema }: ListedTool,
-  { redact }: ListingParts,
-): Promise<ToolDefinition | string> {
+function readTool({ name, description, inputSchema }: ListedTool): ToolDefinition | string {
   if (name === "" || name.length > MAX_NAME) return `its name does not have 1 to ${MAX_NAME} characters`;
   if (/[^\x21-\x7e]/.test(name)) return "its name has other than visible ASCII characters";
   if (name in {}) return "its name is one of every object's";
@@ -88,10 +93,11 @@ async function readTool(
   const hidden = findHidden(schema);
   if (hidden) return `in its input schema, ${describeHidden(hidden)}`;
   const definition = { name, description: withoutHidden(said), inputSchema };
-  const text = JSON.stringify(definition);
-  if (!text.isWellFormed()) return "its definition is not valid Unicode";
-  if ((await redact(text)) !== text) return "its definition holds the value of a secret";
-  return { ...definition, hash: hashOfJson(definition) };
+  try {
+    return { ...definition, hash: hashOfJson(definition) };
+  } catch {
+    return "its definition is not valid Unicode";
+  }
 }
 
 const oneText = (description: string | undefined): string => (description ?? "").trim();

@@ -56,7 +56,7 @@ export function mcpServerRoutes({ instances, servers, policy }: McpServerRoutePa
     find: one,
     handle: ({ found }) => showServer(found.server),
   });
-  const reread = { by: oneServer, params: ({ serverId }: McpServerRecord) => ({ serverId }) };
+  const reread = { by: oneServer, id: "serverId" };
 
   return [
     route({
@@ -122,7 +122,6 @@ export function mcpServerRoutes({ instances, servers, policy }: McpServerRoutePa
       body: ServerChange,
       example: { headers: { Authorization: "Bearer {{secret:DOCS_TOKEN}}" } },
       answer: McpServerRecord,
-      reread,
       find: one,
       commit: "shared",
       async handle({ found: { server }, body, request, commit }) {

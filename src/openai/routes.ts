@@ -1,14 +1,8 @@
 import { z } from "zod";
 import type { FoundAgent } from "../agents/agents.ts";
-import { openAiError } from "../http/answer.ts";
+import { clientLeft, openAiError } from "../http/answer.ts";
 import { bodyBytesOf } from "../http/bounds.ts";
-import {
-  clientLeft,
-  credentialEnded,
-  type LastingAnswer,
-  type LastingAnswers,
-  onLeaving,
-} from "../http/lasting-answers.ts";
+import { credentialEnded, type LastingAnswer, type LastingAnswers, onLeaving } from "../http/lasting-answers.ts";
 import { declaredLength } from "../http/request.ts";
 import { type Route, route } from "../http/route.ts";
 import { AppError } from "../lib/app-error.ts";
@@ -44,7 +38,7 @@ export interface OpenAiRouteParts {
   keepOpen(request: Request): void;
 }
 
-/** Conversations of requests that are being answered, in bytes: their callers keep them, but so does the host until then. */
+/** Conversations of requests that are being answered, in bytes: whoever else keeps them, memory does until then. */
 const HELD_BYTES = 128 * 1024 * 1024;
 
 const LIMIT = "a whole number from 1 to 100";
@@ -55,9 +49,9 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
 
   const held = createSlots({ total: HELD_BYTES });
 
-  /** A place for the answer, and the memory for its request. Throws `rate_limited`, or 503 if the host is full. */
-  function takePlace(caller: Caller, request: Request): LastingAnswer {
-    const bytes = declaredLength(request) ?? bodyBytesOf({ access: "chat", method: "POST" });
+  /** A place for the answer, and the memory for its request and for what was said before it. Throws `rate_limited`, or 503 if the host is full. */
+  function takePlace(caller: Caller, request: Request, bytesBefore: number): LastingAnswer {
+    const bytes = bytesBefore + (declaredLength(request) ?? bodyBytesOf({ access: "chat", method: "POST" }));
     const place = lasting.open(caller, "run");
     if (held.acquire(caller.accountId, bytes) !== "taken") {
       place.close();
@@ -93,10 +87,11 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
   async function whole<T>(
     caller: Caller,
     request: Request,
+    bytesBefore: number,
     ask: Ask,
     show: (answer: Answer) => T | Promise<T>,
   ): Promise<T> {
-    const place = takePlace(caller, request);
+    const place = takePlace(caller, request, bytesBefore);
     try {
       const answering = answer(ask, clock);
       onLeaving(place, request, answering.cancel);
@@ -111,11 +106,12 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
   function streamed(
     caller: Caller,
     request: Request,
+    bytesBefore: number,
     ask: Ask,
     writer: AnswerWriter,
     save: (answer: Answer) => Promise<void> = async () => {},
   ): Response {
-    const place = takePlace(caller, request);
+    const place = takePlace(caller, request, bytesBefore);
     try {
       const stream = streamAnswer(writer, (hasLeft) => {
         place.close();
@@ -202,11 +198,12 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
         const found = models.agentOf(caller, input.model);
         const ask = asking(found, askedInChat(input, rulesFor(found.agent)), causedRun);
         const heading = newHeading(found.agent.agentId, clock.now());
-        if (input.stream !== true) return whole(caller, request, ask, (given) => chatCompletion(heading, given));
+        if (input.stream !== true) return whole(caller, request, 0, ask, (given) => chatCompletion(heading, given));
         const withUsage = input.stream_options?.include_usage === true;
         return streamed(
           caller,
           request,
+          0,
           ask,
           chatChunks(heading, withUsage, (error) => openAiError(error, requestId)),
         );
@@ -244,8 +241,8 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
           if (isKept) await stored.add(found, { ...about, answer: given });
         };
         const ask = asking(found, asked, causedRun);
-        if (input.stream === true) return streamed(caller, request, ask, responseEvents(open), save);
-        return whole(caller, request, ask, async (given) => {
+        if (input.stream === true) return streamed(caller, request, before.bytes, ask, responseEvents(open), save);
+        return whole(caller, request, before.bytes, ask, async (given) => {
           await save(given);
           return answeredResponse(open, given);
         });
@@ -273,4 +270,4 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
   ];
 }
 
-const NOTHING_SAID = { said: [], isTainted: false };
+const NOTHING_SAID = { said: [], isTainted: false, bytes: 0 };

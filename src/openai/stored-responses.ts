@@ -13,9 +13,9 @@ import type { Answer } from "./answering.ts";
 import { responses, type StoredResponse } from "./schema.ts";
 import type { Said } from "./turns.ts";
 
-/** How far back a response is continued, in responses and in characters: far more than fits a prompt. */
+/** How far back a response is continued, in responses and in stored bytes: as much as a request could bring itself. */
 const MAX_CHAIN = 200;
-const MAX_CHARACTERS = 524_288;
+const MAX_CHAIN_BYTES = 1_048_576;
 
 /** A response to be stored. */
 export interface NewResponse {
@@ -27,10 +27,17 @@ export interface NewResponse {
   createdAt: number;
 }
 
+export interface SaidBefore {
+  said: Said[];
+  isTainted: boolean;
+  /** As they are stored: texts, calls and images. */
+  bytes: number;
+}
+
 /** The responses that a later one may continue. Each is also shown in a conversation of its agent. */
 export interface StoredResponses {
-  /** What was said up to and including this one. Throws `not_found` for another agent's. */
-  upTo(agentId: string, responseId: string): { said: Said[]; isTainted: boolean };
+  /** What was said up to and including this one, and how many bytes of it. Throws `not_found` for another agent's. */
+  upTo(agentId: string, responseId: string): SaidBefore;
   /** Throws `conflict` where there is no room for what this request says. */
   requireRoom(found: FoundAgent, said: readonly Said[]): void;
   /** Resolves when it is on disk. Continues the conversation of the one before, if that is its last. */
@@ -54,7 +61,7 @@ export function createStoredResponses({
   const p = sql.placeholder;
   const byId = prepared(db, () =>
     db
-      .select(getTableColumns(responses))
+      .select({ ...getTableColumns(responses), bytes: sql<number>`octet_length(${responses.said})`.as("bytes") })
       .from(responses)
       .innerJoin(messageRows, eq(messageRows.messageId, responses.messageId))
       .innerJoin(conversationRows, eq(conversationRows.conversationId, responses.conversationId))
@@ -77,7 +84,7 @@ export function createStoredResponses({
   );
 
   /** Undefined for another agent's, and for one that was cleared or deleted with its conversation. */
-  const find = (agentId: string, responseId: string): StoredResponse | undefined =>
+  const find = (agentId: string, responseId: string): (StoredResponse & { bytes: number }) | undefined =>
     isId("resp", responseId) ? byId.get({ agentId, responseId }) : undefined;
 
   /** A response that continues another than the last one of its conversation begins a conversation of its own. */
@@ -90,15 +97,15 @@ export function createStoredResponses({
   return {
     upTo(agentId, responseId) {
       const chain: StoredResponse[] = [];
-      let characters = 0;
+      let bytes = 0;
       for (
         let next: string | null = responseId;
-        next !== null && chain.length < MAX_CHAIN && characters < MAX_CHARACTERS;
+        next !== null && chain.length < MAX_CHAIN && bytes < MAX_CHAIN_BYTES;
       ) {
         const found = find(agentId, next);
         if (found === undefined) break;
         chain.unshift(found);
-        for (const { text } of found.said) characters += text.length;
+        bytes += found.bytes;
         next = found.previousId;
       }
       if (chain.length === 0) {
@@ -111,6 +118,7 @@ export function createStoredResponses({
       return {
         said: said.slice(said.findIndex(({ kind }) => kind !== "result")),
         isTainted: chain.some(({ tainted }) => tainted),
+        bytes,
       };
     },
     requireRoom: ({ instance }, said) =>

@@ -17,11 +17,7 @@ const refuse = (param: string, what: string) => new AppError("invalid_request", 
  * what a stranger may have written once it quotes an answer or a result. Throws `invalid_request` for a call without a
  * result, or the other way round; `whole` names the list.
  */
-export function toTurns(
-  said: readonly Said[],
-  whole: string,
-  sees: boolean,
-): Pick<Asked, "turns" | "isTainted"> & { plain: Turn[] } {
+export function toTurns(said: readonly Said[], whole: string, sees: boolean): Pick<Asked, "turns" | "isTainted"> {
   const turns: Turn[] = [];
   /** Calls of the last turn that have no result yet. */
   let open = new Map<string, { result: string }>();
@@ -52,7 +48,7 @@ export function toTurns(
   }
   requireResults(whole);
   if (!turns.some(({ role, calls }) => role === "user" || calls)) throw refuse(whole, "expected something to answer");
-  return { turns: turns.map(outlineOf), isTainted: turns.some(({ role }) => role === "assistant"), plain: turns };
+  return { turns: turns.map(outlineOf), isTainted: turns.some(({ role }) => role === "assistant") };
 }
 
 const outlineOf = (turn: Turn): Asked["turns"][number] => ({

@@ -86,10 +86,7 @@ export function scheduleRoutes({ agents, schedules, deciding }: ScheduleRoutePar
       example: { name: "Morning", message: "Suggest a poem.", cron: "0 8 * * *", timeZone: "Europe/Berlin" },
       answer: ScheduleRecord,
       errors: ["conflict"],
-      reread: {
-        by: oneSchedule,
-        params: ({ agentId, scheduleId }: z.output<typeof ScheduleRecord>) => ({ agentId, scheduleId }),
-      },
+      reread: { by: oneSchedule, id: "scheduleId" },
       find: own,
       commit: "shared",
       write({ found: { instance, agent }, body }) {

@@ -3,7 +3,7 @@ import { isNamedBy, shownHost, type Target } from "../egress/target.ts";
 import type { Store } from "../storage/store.ts";
 import { PLACEHOLDER, PLACEHOLDER_START, type Place, type SecretBroker } from "../tools/secret-broker.ts";
 import { MIN_HIDDEN_BYTES } from "./needles.ts";
-import { redact } from "./redaction.ts";
+import { createRedactor, redact } from "./redaction.ts";
 import type { Secrets } from "./secrets.ts";
 
 export interface BrokerParts {
@@ -22,6 +22,8 @@ export interface BrokerParts {
 export interface Broker extends SecretBroker {
   /** The text without any value of the instance's secrets. */
   redact(instanceId: string, text: string): Promise<string>;
+  /** The same for many texts: the secrets are decrypted once, as they are now. */
+  redactor(instanceId: string): Promise<(text: string) => Promise<string>>;
 }
 
 /** What agents may do with secrets (docs/contract/security.md, Secrets). */
@@ -82,6 +84,7 @@ export function createBroker({ store, secrets, accountOf, requirementsOf, isName
       }),
     fillFor: (instanceId, target, texts) => fill(instanceId, texts, (name) => requireSafe(name, target)),
     redact: (instanceId, text) => redact(text, secrets.values(instanceId)),
+    redactor: async (instanceId) => (await createRedactor(secrets.values(instanceId))) ?? (async (text) => text),
   };
 }
 

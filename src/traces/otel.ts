@@ -19,18 +19,9 @@ import {
   TracerProvider,
 } from "@opentelemetry/sdk-trace";
 import * as conventions from "@opentelemetry/semantic-conventions/incubating";
-import { cut, inputMessages, outputMessages, systemInstructions } from "./content.ts";
+import { cut, type Hide, inputMessages, outputMessages, systemInstructions } from "./content.ts";
 import { createSending, type SendingOptions } from "./sending.ts";
-import type {
-  ModelAnswer,
-  ModelTrace,
-  RunTrace,
-  ToolTrace,
-  TracedMessage,
-  TracedModelCall,
-  TracedRun,
-  Traces,
-} from "./traces.ts";
+import type { ModelTrace, RunTrace, ToolTrace, TracedModelCall, TracedRun, Traces } from "./traces.ts";
 
 /**
  * The conventions that names and values of attributes follow (docs/contract/operations.md, Traces): the last release that
@@ -46,7 +37,7 @@ export interface TraceOptions extends SendingOptions {
   /** The share of traces that are recorded, from 0 to 1. */
   ratio: number;
   /** Records what was said, without the instance's secrets; null records no content. */
-  redact: ((instanceId: string, text: string) => Promise<string>) | null;
+  redactor: ((instanceId: string) => Promise<Hide>) | null;
 }
 
 /** Requests whose runs have not begun. */
@@ -61,7 +52,7 @@ const {
 
 /** Traces by OpenTelemetry. This file is loaded only if there is a collector. */
 export function createTraces(options: TraceOptions): Traces {
-  const { redact } = options;
+  const { redactor } = options;
   const sending = createSending(options);
   /** The trace of a run has the run's id, so that it is found by it, also after a restart. */
   let nextTraceId: string | null = null;
@@ -142,11 +133,12 @@ export function createTraces(options: TraceOptions): Traces {
     );
     nextTraceId = null;
     const inside = trace.setSpan(ROOT_CONTEXT, span);
-    const hide = redact === null ? null : (text: string) => redact(of.instanceId, text);
+    // For each call anew: a secret may have been stored meanwhile.
+    const hiding = redactor === null ? null : () => redactor(of.instanceId);
     const total = { prompt: 0, completion: 0 };
     return {
-      model: (call) => modelCall(inside, of.model, call, hide, total),
-      tool: (call) => toolCall(inside, call, hide),
+      model: (call) => modelCall(inside, of.model, call, hiding, total),
+      tool: (call) => toolCall(inside, call, hiding),
       end(outcome, isFailure) {
         span.setAttributes({ ...usage(total.prompt, total.completion), "roost.run.outcome": outcome });
         if (isFailure) fail(span, outcome);
@@ -159,7 +151,7 @@ export function createTraces(options: TraceOptions): Traces {
     inside: Context,
     model: string,
     call: TracedModelCall,
-    hide: Hide | null,
+    hiding: Hiding | null,
     total: { prompt: number; completion: number },
   ): ModelTrace {
     const attributes: Attributes = {
@@ -183,14 +175,11 @@ export function createTraces(options: TraceOptions): Traces {
           span.setAttribute(conventions.ATTR_GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK, answer.firstMs / 1000);
         }
         if (answer.error !== null) fail(span, answer.error);
-        endWith(span, hide, async (hidden) => {
-          const messages = await hidden(call.messages);
-          return {
-            [conventions.ATTR_GEN_AI_SYSTEM_INSTRUCTIONS]: systemInstructions(messages),
-            [conventions.ATTR_GEN_AI_INPUT_MESSAGES]: inputMessages(messages),
-            [conventions.ATTR_GEN_AI_OUTPUT_MESSAGES]: outputMessages(await answerHidden(answer, hidden)),
-          };
-        });
+        endWith(span, hiding, async (hide) => ({
+          [conventions.ATTR_GEN_AI_SYSTEM_INSTRUCTIONS]: await systemInstructions(call.messages, hide),
+          [conventions.ATTR_GEN_AI_INPUT_MESSAGES]: await inputMessages(call.messages, hide),
+          [conventions.ATTR_GEN_AI_OUTPUT_MESSAGES]: await outputMessages(answer, hide),
+        }));
       },
     };
   }
@@ -198,7 +187,7 @@ export function createTraces(options: TraceOptions): Traces {
   function toolCall(
     inside: Context,
     { id, name, input }: Parameters<RunTrace["tool"]>[0],
-    hide: Hide | null,
+    hiding: Hiding | null,
   ): ToolTrace {
     const span = tracer.startSpan(
       `execute_tool ${name}`,
@@ -217,9 +206,9 @@ export function createTraces(options: TraceOptions): Traces {
       end({ output, isError }) {
         span.setAttribute("roost.tool.outcome", output === null ? "waiting" : isError ? "failed" : "done");
         if (isError) fail(span, "tool_error");
-        endWith(span, hide, async (_, text) => ({
-          [conventions.ATTR_GEN_AI_TOOL_CALL_ARGUMENTS]: cut(await text(input)),
-          ...(output !== null && { [conventions.ATTR_GEN_AI_TOOL_CALL_RESULT]: cut(await text(output)) }),
+        endWith(span, hiding, async (hide) => ({
+          [conventions.ATTR_GEN_AI_TOOL_CALL_ARGUMENTS]: cut(await hide(input)),
+          ...(output !== null && { [conventions.ATTR_GEN_AI_TOOL_CALL_RESULT]: cut(await hide(output)) }),
         }));
       },
     };
@@ -228,33 +217,21 @@ export function createTraces(options: TraceOptions): Traces {
   return { request, run, figures: sending.figures, close: sending.close };
 }
 
-type Hide = (text: string) => Promise<string>;
-type HideAll = (messages: readonly TracedMessage[]) => Promise<TracedMessage[]>;
+type Hiding = () => Promise<Hide>;
 
 /** Ends a span; with content, as soon as no secret is in it any more. */
-function endWith(span: Span, hide: Hide | null, content: (messages: HideAll, text: Hide) => Promise<Attributes>): void {
-  if (hide === null || !span.isRecording()) {
+function endWith(span: Span, hiding: Hiding | null, content: (hide: Hide) => Promise<Attributes>): void {
+  if (hiding === null || !span.isRecording()) {
     span.end();
     return;
   }
   const endedAt = Date.now();
-  const hideAll: HideAll = (messages) => Promise.all(messages.map((message) => hidden(message, hide)));
-  content(hideAll, hide)
+  hiding()
+    .then(content)
     .then((attributes) => span.setAttributes(attributes))
     // Without its content, then.
     .catch(() => undefined)
     .finally(() => span.end(endedAt));
-}
-
-async function hidden({ content, toolCalls = [], ...message }: TracedMessage, hide: Hide): Promise<TracedMessage> {
-  const calls = toolCalls.map(async (call) => ({ ...call, input: await hide(call.input) }));
-  return { ...message, content: await hide(content), toolCalls: await Promise.all(calls) };
-}
-
-async function answerHidden(answer: ModelAnswer, hideAll: HideAll): Promise<ModelAnswer> {
-  const { text, toolCalls } = answer;
-  const [said] = await hideAll([{ role: "assistant", content: text, toolCalls }]);
-  return { ...answer, text: said?.content ?? "", toolCalls: said?.toolCalls ?? [] };
 }
 
 function fail(span: Span, type: string): void {

@@ -80,6 +80,23 @@ test("an account has its reads and writes per second, and does not delay another
   expect((await quiet.ask("PATCH", "/v1/auth/me", { name: "Quiet" })).status).toBe(200);
 });
 
+test("each request that an MCP client's message makes counts, also if they come in one batch", async () => {
+  server = await startTestServer({ ROOST_WRITES_PER_SECOND: "2" }, still());
+  const person = await server.signUp();
+  const input = { approvalId: `apr_${"0".repeat(32)}`, decision: "deny" };
+  const decide = (id: number) => ({
+    ...{ jsonrpc: "2.0", id, method: "tools/call" },
+    params: { name: "decide_approval", arguments: input },
+  });
+  const batch = Array.from({ length: 16 }, (_, id) => decide(id));
+  const answer = await person.fetch("POST", "/v1/mcp", batch, { Accept: "application/json, text/event-stream" });
+  const told = await answer.text();
+  // Ten writes at once: the batch is one, and so is each decision in it.
+  expect([told.match(/"text":"(\w+)/g)?.toSorted()]).toEqual([
+    [...Array(9).fill('"text":"not_found'), ...Array(7).fill('"text":"rate_limited')],
+  ]);
+});
+
 test("a large answer is paid for by the requests that follow", async () => {
   server = await startTestServer({ ROOST_READS_PER_SECOND: "40" }, still());
   const person = await server.signUp();

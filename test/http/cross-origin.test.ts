@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
+import { rawRequest } from "./raw-request.ts";
 
 const APP = "https://app.example.com";
 let server: TestServer;
 let ada: Person;
 beforeAll(async () => {
-  server = await startTestServer({ ROOST_CORS_ORIGINS: `${APP}, http://localhost:5173` });
+  server = await startTestServer({ ROOST_HOST: "0.0.0.0", ROOST_CORS_ORIGINS: `${APP}, http://localhost:5173` });
   ada = await server.signUp();
 });
 afterAll(() => server.stop());
@@ -59,6 +60,12 @@ test("pages of other origins may not, and nothing but the API is opened", async 
     const { headers } = await fetch(server.url + path, { headers: { Origin: APP } });
     expect(headers.get("access-control-allow-origin")).toBeNull();
   }
+});
+
+test.each(["a b", "", "["])("a Host of %p is no fault of the host", async (host) => {
+  const head = ["GET /v1/skills HTTP/1.1", `Host: ${host}`, `Origin: ${APP}`, "", ""].join("\r\n");
+  const { status, headers } = await rawRequest(server.url, head);
+  expect([status, headers.get("access-control-allow-origin")]).toEqual([200, APP]);
 });
 
 test("without the setting no origin is allowed", async () => {

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { pino } from "pino";
+import { startMcpService } from "../mcp/mcp-service.ts";
 import { startMockModelServer } from "../support/mock-model-server.ts";
 import { startTestServer } from "../support/test-server.ts";
 
@@ -35,3 +36,33 @@ test("no code, token, key, secret or message text is logged, even at the lowest 
   expect(lines.length).toBeGreaterThan(8);
   expect(secrets.filter((secret) => all.includes(secret))).toEqual([]);
 });
+
+test.each([{}, { "Idempotency-Key": "once" }])(
+  "a client that leaves while an MCP server is asked is no fault of the host: %p",
+  async (headers) => {
+    const service = startMcpService("2025");
+    const told = Promise.withResolvers<string>();
+    const write = (line: string) => void (line.includes("/mcp-servers") && told.resolve(line));
+    const server = await startTestServer(
+      { ROOST_EGRESS: `public,${service.host}` },
+      { log: pino({ level: "debug" }, { write }) },
+    );
+    const person = await server.signUp();
+    const { instanceId } = (await person.ask("POST", "/v1/instances", { name: "home" })).body;
+    const leaving = new AbortController();
+    service.intercept = () => {
+      leaving.abort();
+      return new Promise(() => {});
+    };
+    const asked = fetch(`${server.url}/v1/instances/${instanceId}/mcp-servers`, {
+      method: "POST",
+      headers: { Authorization: `Bearer ${person.token}`, "Content-Type": "application/json", ...headers },
+      body: JSON.stringify({ name: "docs", url: service.url }),
+      signal: leaving.signal,
+    });
+    expect(String(await asked.catch((error: unknown) => error))).toContain("AbortError");
+    expect(JSON.parse(await told.promise)).toMatchObject({ level: 20, status: 499, msg: "request" });
+    await server.stop();
+    await service.stop();
+  },
+);

@@ -138,7 +138,7 @@ describe("an answer of more than 64 KiB", () => {
     const input = { name: "Large", useDefaults: false, files: texts };
     const first = await owner.ask("POST", agents(), input, headers);
     const [row] = rowsOf(headers);
-    const record = { instanceId, agentId: first.body.agentId };
+    const record = { agentId: first.body.agentId };
     expect([row?.status, row?.body, JSON.parse(row?.record ?? "")]).toEqual([201, null, record]);
     const again = await owner.ask("POST", agents(), input, headers);
     expect([again.status, again.headers.get("idempotent-replayed")]).toEqual([201, "true"]);
@@ -150,6 +150,17 @@ describe("an answer of more than 64 KiB", () => {
     await owner.ask("DELETE", agent);
     const gone = await owner.ask("POST", agents(), input, headers);
     expect([gone.status, gone.headers.get("idempotent-replayed")]).toEqual([404, "true"]);
+  });
+
+  test("is read again also where its path names more than its record", async () => {
+    const path = `/v1/instances/${instanceId}/agents/${agentId}/schedules`;
+    const headers = idempotencyKey();
+    const input = { name: "Long", message: "日".repeat(32_000), cron: "0 8 * * *", timeZone: "UTC" };
+    const first = await owner.ask("POST", path, input, headers);
+    expect([first.status, rowsOf(headers)[0]?.body]).toEqual([201, null]);
+    const again = await owner.ask("POST", path, input, headers);
+    expect([again.status, again.headers.get("idempotent-replayed")]).toEqual([201, "true"]);
+    expect(again.body).toEqual(first.body);
   });
 
   test("of exactly that size is stored; of other routes, the replay says that it is gone", async () => {

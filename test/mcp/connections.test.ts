@@ -9,13 +9,22 @@ import { type McpService, startMcpService, text } from "./mcp-service.ts";
 let service: McpService;
 let connections: Connections;
 let listed: [serverId: string, Seen][];
+/** How often an instance's secrets were read. */
+let redactors: number;
 
 function connect(idleMs?: number): Connections {
   listed = [];
+  redactors = 0;
   return createConnections({
     clock: systemClock,
     egress: createEgress({ policy: createEgressPolicy([service.host]) }),
-    broker: { fillFor: async (_, __, texts) => texts.map(([, value]) => value), redact: async (_, said) => said },
+    broker: {
+      fillFor: async (_, __, texts) => texts.map(([, value]) => value),
+      async redactor() {
+        redactors++;
+        return async (said) => said;
+      },
+    },
     accountOf: (instanceId) => instanceId,
     authorized: (guarded) => guarded,
     async onListed({ serverId }, seen) {
@@ -43,6 +52,11 @@ const use = (server: ServerAddress) => connections.use(server, never, async (_, 
 test("those who use a server at the same time share one client, which has listed its tools once", async () => {
   expect(await Promise.all(Array.from({ length: 8 }, () => use(serverOf("one"))))).toEqual(Array(8).fill(1));
   expect([connections.open(), listed.length]).toEqual([1, 1]);
+});
+
+test("an instance's secrets are read once for all tools of a list", async () => {
+  await service.offer(...Array.from({ length: 20 }, (_, at) => ({ name: `tool_${at}` })));
+  expect([await use(serverOf("one")), redactors]).toEqual([20, 1]);
 });
 
 test("an account has no more than 16 clients: the one that was not used for longest makes room", async () => {

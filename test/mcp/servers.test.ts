@@ -33,6 +33,16 @@ describe.each(["2025", "2026"] as Era[])("a server of %s", (era) => {
     await it.begin();
   });
 
+  test("is shown again for a repeated request, also where its answer is too large to be stored", async () => {
+    const tools = Array.from({ length: 20 }, (_, n) => ({ name: `tool_${n}`, description: "x".repeat(4_000) }));
+    await service.offer(...tools);
+    const headers = { "Idempotency-Key": crypto.randomUUID() };
+    const add = () => it.person.ask("POST", at, { name: "docs", url: service.url }, headers);
+    const [first, again] = [await add(), await add()];
+    expect([first.status, again.status, again.headers.get("idempotent-replayed")]).toEqual([201, 201, "true"]);
+    expect(again.body).toEqual(first.body);
+  });
+
   test("is listed when it is added, and its tools are approved as they stand", async () => {
     const { status, body } = await it.person.ask("POST", at, { name: "docs", url: service.url });
     expect([status, body]).toEqual([

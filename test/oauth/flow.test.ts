@@ -190,6 +190,18 @@ test("removing a server revokes what was given for it", async () => {
   while (provider.revoked.length === before) await Bun.sleep(5);
 });
 
+test("deleting an instance revokes what was given for its servers", async () => {
+  const instanceId = (await person.ask("POST", "/v1/instances", { name: "Short" })).body.instanceId;
+  const at = `/v1/instances/${instanceId}/mcp-servers`;
+  const kept = one;
+  one = `${at}/${(await person.ask("POST", at, { name: "short", url: service.url })).body.serverId}`;
+  await authorize();
+  one = kept;
+  const before = provider.revoked.length;
+  expect((await person.ask("DELETE", `/v1/instances/${instanceId}`)).status).toBe(200);
+  while (provider.revoked.length === before) await Bun.sleep(5);
+});
+
 test("another URL has to be authorized anew, and the token of the old one is revoked, not shown to it", async () => {
   await authorize();
   const before = provider.revoked.length;

@@ -111,6 +111,56 @@ test("two responses may continue the same one: each goes on from what it names",
   expect(await conversations()).toHaveLength(2);
 });
 
+test("a chain is continued as far back as a request could bring it, whatever its bytes are", async () => {
+  const models = [{ id: "mock", object: "model", context_length: 10_000_000 }];
+  const vast = await startSurface({}, undefined, undefined, { models });
+  try {
+    const input = (text: string): OpenAI.Responses.ResponseInput => [
+      { role: "user", content: text },
+      { type: "function_call", call_id: "call_1", name: "get_weather", arguments: "x".repeat(400_000) },
+      { type: "function_call_output", call_id: "call_1", output: "rain" },
+    ];
+    let previous: string | null = null;
+    for (const text of ["one", "two", "three", "four"]) {
+      const response: OpenAI.Responses.Response = await vast.client.responses.create({
+        ...{ model: vast.agent, input: input(text), previous_response_id: previous },
+      });
+      previous = response.id;
+    }
+    await vast.client.responses.create({ model: vast.agent, input: "and now?", previous_response_id: previous });
+    const asked = vast.asked().flatMap(({ role, content }) => (role === "user" ? [content] : []));
+    expect(asked).toEqual(["two", "three", "four", "and now?"]);
+  } finally {
+    await vast.stop();
+  }
+}, 60_000);
+
+test("what requests continue counts as their bodies do against what the host holds: then 503", async () => {
+  const ask = (model: string, input: string, previous: string | null, signal?: AbortSignal) =>
+    it.client.responses.create({ model, input, previous_response_id: previous }, { signal });
+  const long = "x".repeat(950_000);
+  const agents = [await it.newAgent(), await it.newAgent()];
+  const before = await Promise.all(
+    agents.map(async (agent) => [agent, (await ask(agent, long, (await ask(agent, long, null)).id)).id] as const),
+  );
+  // In line behind a model that does not answer: a hundred mebibytes, asked for in a few kilobytes.
+  it.mock.script({ kind: "hang" }, { kind: "hang" });
+  const leaving = new AbortController();
+  const busy = before.flatMap(([agent, id]) => Array.from({ length: 33 }, () => ask(agent, "hi", id, leaving.signal)));
+  const refused = Promise.any(
+    busy.map((one) =>
+      one.then(
+        () => Promise.reject(),
+        (error: unknown) => error,
+      ),
+    ),
+  );
+  const error = await refused;
+  leaving.abort();
+  await Promise.allSettled(busy);
+  expect(error).toMatchObject({ status: 503, message: expect.stringContaining("too many long requests") });
+}, 60_000);
+
 test("a function's call is answered with its output alone, the rest is known", async () => {
   it.mock.script({ kind: "tools", calls });
   const first = await it.client.responses.create({ model: it.agent, input: "weather?", tools });

@@ -102,6 +102,7 @@ export function serve(
         if (!caller) throw new AppError("unauthorized", "missing or invalid credentials");
         return caller;
       },
+      inner() {},
       anybody: () => null,
       requireFewRefusals() {},
       refused() {},

@@ -174,6 +174,32 @@ test("what was said is sent if the operator says so, bounded, and without the in
   expect(collector.raw.join("")).not.toContain("hidden-in-plain-sight");
 });
 
+test("an instance's secrets are read once for a call's content, and no more of a prompt is searched than is shown", async () => {
+  let [read, searched] = [0, 0];
+  const collector = startOtlpReceiver();
+  cleanups.push(collector.stop);
+  const traces = createTraces({
+    ...{ url: `${collector.url}/v1/traces`, headers: {}, timeoutMs: 30_000, onFailure() {} },
+    ...{ serviceName: "roost", version: "0", resource: {}, ratio: 1 },
+    async redactor() {
+      read++;
+      return async (text) => {
+        searched++;
+        return text;
+      };
+    },
+  });
+  const ids = { runId: "run_1", agentId: "agt_1", conversationId: "conv_1", instanceId: "inst_1", accountId: "acc_1" };
+  const run = traces.run({ ...ids, model: "openai:mock" });
+  const messages = Array.from({ length: 500 }, () => ({ role: "user" as const, content: "long ".repeat(400) }));
+  const answer = { text: "I know.", toolCalls: [], promptTokens: 1, completionTokens: 1, finish: "stop" };
+  run.model({ messages }).end({ ...answer, model: null, firstMs: null, error: null });
+  await collector.until(({ name }) => name === "chat mock");
+  expect(read).toBe(1);
+  expect(searched).toBeLessThan(12);
+  await traces.close();
+});
+
 test("a caller's trace is linked, never joined, and decides nothing; strangers' are ignored", async () => {
   const here = await world();
   const theirs = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00";
@@ -248,7 +274,7 @@ test("spans wait for a slow collector up to a bound; what is beyond it is droppe
   collector.answerWith("never");
   const traces = createTraces({
     ...{ url: `${collector.url}/v1/traces`, headers: {}, timeoutMs: 30_000, onFailure() {} },
-    ...{ serviceName: "roost", version: "0", resource: {}, ratio: 1, redact: null },
+    ...{ serviceName: "roost", version: "0", resource: {}, ratio: 1, redactor: null },
   });
   for (let at = 0; at < 3_000; at++) {
     const request = traces.request({ method: "GET", route: "/v1/auth/me", requestId: String(at), traceparent: null });

@@ -143,10 +143,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /**
-         * Make every token issued so far invalid; keys stay valid
-         * @description API keys stay valid.
-         */
+        /** Make every token issued so far invalid; keys stay valid */
         post: operations["revokeTokens"];
         delete?: never;
         options?: never;
