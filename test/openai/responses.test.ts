@@ -136,29 +136,37 @@ test("a chain is continued as far back as a request could bring it, whatever its
 }, 60_000);
 
 test("what requests continue counts as their bodies do against what the host holds: then 503", async () => {
-  const ask = (model: string, input: string, previous: string | null, signal?: AbortSignal) =>
-    it.client.responses.create({ model, input, previous_response_id: previous }, { signal });
-  const long = "x".repeat(950_000);
-  const agents = [await it.newAgent(), await it.newAgent()];
-  const before = await Promise.all(
-    agents.map(async (agent) => [agent, (await ask(agent, long, (await ask(agent, long, null)).id)).id] as const),
-  );
-  // In line behind a model that does not answer: a hundred mebibytes, asked for in a few kilobytes.
-  it.mock.script({ kind: "hang" }, { kind: "hang" });
-  const leaving = new AbortController();
-  const busy = before.flatMap(([agent, id]) => Array.from({ length: 33 }, () => ask(agent, "hi", id, leaving.signal)));
-  const refused = Promise.any(
-    busy.map((one) =>
-      one.then(
-        () => Promise.reject(),
-        (error: unknown) => error,
+  // A host of its own: who leaves may still reach the model while the next test asks it.
+  const own = await startSurface();
+  try {
+    const ask = (model: string, input: string, previous: string | null, signal?: AbortSignal) =>
+      own.client.responses.create({ model, input, previous_response_id: previous }, { signal });
+    const long = "x".repeat(950_000);
+    const agents = [await own.newAgent(), await own.newAgent()];
+    const before = await Promise.all(
+      agents.map(async (agent) => [agent, (await ask(agent, long, (await ask(agent, long, null)).id)).id] as const),
+    );
+    // In line behind a model that does not answer: a hundred mebibytes, asked for in a few kilobytes.
+    own.mock.script({ kind: "hang" }, { kind: "hang" });
+    const leaving = new AbortController();
+    const busy = before.flatMap(([agent, id]) =>
+      Array.from({ length: 33 }, () => ask(agent, "hi", id, leaving.signal)),
+    );
+    const refused = Promise.any(
+      busy.map((one) =>
+        one.then(
+          () => Promise.reject(),
+          (error: unknown) => error,
+        ),
       ),
-    ),
-  );
-  const error = await refused;
-  leaving.abort();
-  await Promise.allSettled(busy);
-  expect(error).toMatchObject({ status: 503, message: expect.stringContaining("too many long requests") });
+    );
+    const error = await refused;
+    leaving.abort();
+    await Promise.allSettled(busy);
+    expect(error).toMatchObject({ status: 503, message: expect.stringContaining("too many long requests") });
+  } finally {
+    await own.stop();
+  }
 }, 60_000);
 
 test("a function's call is answered with its output alone, the rest is known", async () => {

@@ -6762,7 +6762,7 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: {
+        requestBody: {
             content: {
                 /**
                  * @example {
@@ -6808,7 +6808,7 @@ export interface operations {
                     announce?: boolean;
                     /** @description Answers its runs; null for the agent's own */
                     model?: string | null;
-                };
+                } | unknown | unknown | unknown | unknown | unknown | unknown | unknown | unknown | unknown | unknown | unknown;
             };
         };
         responses: {
