@@ -105,7 +105,8 @@ export function createMcp(parts: McpParts): Mcp {
           await note(server, await servers.look(server, new AbortController().signal));
         } catch (err) {
           // The person's part is done; the owner can have the server asked again.
-          log.info({ instanceId: server.instanceId, serverId: server.serverId, err }, NOT_ASKED);
+          const whose = { instanceId: server.instanceId, serverId: server.serverId };
+          log.info({ ...whose, err }, NOT_ASKED);
         }
         return ending;
       },

@@ -104,7 +104,7 @@ test("a model server's message goes to the operator's log under the run's id, an
     expect(frames.at(-1)?.data.error.message).toContain(runId);
     // The response, the stream, the run and the history: everything about it that a tenant can read.
     seen.push(JSON.stringify((await it.send(text)).body), stream.text(), JSON.stringify((await it.run(runId)).body));
-    if (text.endsWith("400")) expect(detail).toContain('organisation org-acme-1234 on gpu-7.internal: no, not "');
+    if (text.endsWith("400")) expect(detail).toContain("organisation org-acme-1234 on gpu-7.internal: no, not ");
     expect(detail).not.toContain("what I asked");
   }
   await using log = await it.events(0);

@@ -51,10 +51,10 @@ export function createArrivals({ clock, log, authorizations, chains, creditSettl
           finding.kind === "used" && payment.retryAfterSeconds === undefined;
     if (clock.now() - row.validBefore > (isSure ? LAPSE_AFTER_MS : GIVE_UP_AFTER_MS)) {
       const { accountId, txHash } = row;
-      const about = { ...id, accountId, txHash, requestId };
-      if (!isSure) log.error(about, "gave up looking for a signed payment: the nodes do not say what became of it");
+      const whose = { ...id, accountId, txHash, requestId };
+      if (!isSure) log.error(whose, "gave up looking for a signed payment: the nodes do not say what became of it");
       else if (txHash !== null)
-        log.warn(about, "a signed payment has lapsed: the facilitator says that it settled it, the nodes do not");
+        log.warn(whose, "a signed payment has lapsed: the facilitator says that it settled it, the nodes do not");
       authorizations.change(id, { status: "lapsed" });
     }
     return payment;
