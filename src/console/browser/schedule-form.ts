@@ -1,4 +1,4 @@
-import { attempt, make, part } from "./dom.ts";
+import { askBeforeLeaving, attempt, make, part } from "./dom.ts";
 import type { DueTimes } from "./due-times.ts";
 import type { Schedule } from "./records.ts";
 import { ownZone, simpleCron, whenIn } from "./times.ts";
@@ -101,6 +101,7 @@ export function armScheduleForm(
   }
 
   form.noValidate = true;
+  askBeforeLeaving(form);
   form.addEventListener("input", show);
   part("schedule-cancel", HTMLButtonElement).addEventListener("click", reset);
   form.addEventListener("submit", (event) => {
