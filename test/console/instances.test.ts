@@ -211,45 +211,6 @@ browserTest("an agent that cannot be opened is told of only until another is cho
   });
 });
 
-browserTest("a message that was not sent returns to the agent it was for", async () => {
-  await make("home", "Ada", "Bea");
-  await withPage(async (page) => {
-    await page.locator("#agent-name", { hasText: "Ada" }).waitFor();
-    const asked = Promise.withResolvers<void>();
-    const fail = Promise.withResolvers<void>();
-    await page.route("**/messages", async (route) => {
-      if (route.request().method() !== "POST") return route.continue();
-      asked.resolve();
-      await fail.promise;
-      await route.fulfill({ status: 400, json: { error: { code: "invalid_request", message: "no" } } });
-    });
-    await page.fill("#chat-input", "half a thought");
-    await page.press("#chat-input", "Enter");
-    await asked.promise;
-    await row(page, "home").getByText("Bea").click();
-    await page.locator("#agent-name", { hasText: "Bea" }).waitFor();
-    fail.resolve();
-    await page.locator("#view-chat [role=alert]").filter({ visible: true }).waitFor();
-    expect(await page.inputValue("#chat-input")).toBe("");
-    await row(page, "home").getByText("Ada").click();
-    await page.locator("#agent-name", { hasText: "Ada" }).waitFor();
-    expect(await page.inputValue("#chat-input")).toBe("half a thought");
-  });
-});
-
-browserTest("an unsent message to one agent is kept while talking to another", async () => {
-  await make("home", "Ada", "Bea");
-  await withPage(async (page) => {
-    await page.fill("#chat-input", "half a thou");
-    await row(page, "home").getByText("Bea").click();
-    await page.locator("#agent-name", { hasText: "Bea" }).waitFor();
-    expect(await page.inputValue("#chat-input")).toBe("");
-    await row(page, "home").getByText("Ada").click();
-    await page.locator("#agent-name", { hasText: "Ada" }).waitFor();
-    expect(await page.inputValue("#chat-input")).toBe("half a thou");
-  });
-});
-
 browserTest("instances are in the API's order, newest first, whichever of them is opened first", async () => {
   const first = await make("first", "Ada");
   await make("second", "Bea");

@@ -1,6 +1,7 @@
 import { roost } from "./api.ts";
 import { openConversations } from "./conversations.ts";
 import { alertFor, attempt, confirmPress, make, part, reportErrors, showError } from "./dom.ts";
+import { openDrafts } from "./drafts.ts";
 import { hashOf } from "./hash.ts";
 import { type Choice, costOf, stateOf } from "./instances.ts";
 import { isAtEnd, toEnd } from "./log-end.ts";
@@ -44,13 +45,12 @@ export interface Chat {
 }
 
 /** The conversation with one agent of one instance. */
-export function createChat(parts: ChatParts): Chat {
+export function createChat(accountId: string, parts: ChatParts): Chat {
   const { charges, billing, instanceChanged, write, spent } = parts;
   const conversations = openConversations(write);
   let choice: Choice | null = null;
   let talk: Talk | undefined;
-  /** Unsent text, by agent and conversation. */
-  const drafts = new Map<string, string>();
+  const drafts = openDrafts(accountId);
 
   function showInstance(instance: Instance): void {
     if (choice?.instance.instanceId !== instance.instanceId) return;
@@ -74,7 +74,6 @@ export function createChat(parts: ChatParts): Chat {
   }
 
   async function open(next: Choice | null): Promise<void> {
-    if (choice?.agent) drafts.set(draftOf(choice), input.value);
     talk?.close();
     talk = undefined;
     choice = next;
@@ -88,7 +87,7 @@ export function createChat(parts: ChatParts): Chat {
 
     part("agent-name", HTMLElement).textContent = agent.displayName;
     input.placeholder = `Message ${agent.displayName}`;
-    input.value = drafts.get(draftOf(next)) ?? "";
+    input.value = drafts.get(draftOf(next));
     describeAnswers(parts, agent);
     showInstance(next.instance);
     log.replaceChildren();
@@ -126,20 +125,22 @@ export function createChat(parts: ChatParts): Chat {
     await Promise.all([talk.loaded, conversations.open(next)]);
   }
 
-  /** Sends this, and says if it cannot be: then it is to be found in the box. */
+  /** Sends this, and says if it cannot be: then it comes back, before what is written there by then. */
   function say(text: string): void {
     const [to, asked] = [talk, choice];
     if (!to || !asked) return;
     input.focus();
     ideas.hidden = true;
-    const isShown = () => asked === choice;
+    const draft = draftOf(asked);
+    // Whoever comes back meanwhile has chosen it anew.
+    const isShown = () => choice !== null && draftOf(choice) === draft;
     const send = async () => {
       try {
         await to.send(text);
         if (isShown()) clear.hidden = false;
       } catch (error) {
-        if (!isShown()) drafts.set(draftOf(asked), text);
-        else if (input.value === "") input.value = text;
+        drafts.set(draft, [text, drafts.get(draft)].filter(Boolean).join("\n\n"));
+        if (isShown()) input.value = drafts.get(draft);
         showWhatThereIs();
         throw error;
       }
@@ -148,6 +149,11 @@ export function createChat(parts: ChatParts): Chat {
     };
     void reportErrors(form, send);
   }
+
+  function keep(): void {
+    if (choice?.agent) drafts.set(draftOf(choice), input.value);
+  }
+  input.addEventListener("input", keep);
 
   keepAtEnd();
   start.addEventListener("click", () => {
@@ -175,6 +181,7 @@ export function createChat(parts: ChatParts): Chat {
     const text = input.value.trim();
     if (text === "" || !talk) return;
     input.value = "";
+    keep();
     say(text);
   });
   cancel.addEventListener("click", () => void attempt(cancel, async () => talk?.cancel()));
@@ -224,6 +231,7 @@ export function createChat(parts: ChatParts): Chat {
   };
 }
 
+/** Where what is written in this conversation belongs. */
 const draftOf = ({ agent, conversationId }: Choice) => `${agent?.agentId} ${conversationId}`;
 
 /** Keeps the log scrolled to its end, if it was there, when it or the window changes its height. */

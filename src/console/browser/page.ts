@@ -69,7 +69,7 @@ async function showPages(account: Account): Promise<void> {
     location.hash = hashOf(instance.instanceId, agentId);
     focusWhenOpen = true;
   });
-  const chat = createChat({
+  const chat = createChat(account.accountId, {
     ...facts,
     instanceChanged: (instance) => instances.show(instance),
     write(hash) {
