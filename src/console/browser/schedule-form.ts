@@ -51,7 +51,7 @@ export function armScheduleForm(
       name: field("name").value.trim(),
       message: message.value,
       cron: isInterval ? null : pattern,
-      everySeconds: isInterval ? minutes.valueAsNumber * 60 : null,
+      everySeconds: isInterval ? Math.round(minutes.valueAsNumber * 60) : null,
       timeZone: zone.value.trim(),
       announce: field("announce").checked,
       missed: field("catch-up").checked ? "run_once" : "skip",
