@@ -65,10 +65,13 @@ browserTest("messages that were not sent join what is being written, wherever th
     // The page learns of both in its own time: whoever is back by then, or comes back later, sees them.
     await choose(page, "Ada");
     refuse();
-    await page.waitForFunction((all) => {
-      const box = document.getElementById("chat-input");
-      return box instanceof HTMLTextAreaElement && box.value.split("\n\n").sort().join() === all.sort().join();
-    }, ["One", "Two", "half a thought"]);
+    await page.waitForFunction(
+      (all) => {
+        const box = document.getElementById("chat-input");
+        return box instanceof HTMLTextAreaElement && box.value.split("\n\n").sort().join() === all.sort().join();
+      },
+      ["One", "Two", "half a thought"],
+    );
   });
 });
 
@@ -84,35 +87,38 @@ browserTest("an unsent message to one agent is kept while talking to another, an
   });
 });
 
-browserTest("what was written when a session ended by itself is there for who signs in again, and nobody else", async () => {
-  const end = async (page: Page, token: string) => {
-    await server.ask("POST", "/v1/auth/revoke-tokens", { token });
-    await page.reload();
-    await page.getByText("Your session has ended. Sign in again.").waitFor();
-    expect(await page.evaluate(() => sessionStorage.getItem("roost.token"))).toBeNull();
-  };
-  const signInAs = async (page: Page, email: string) => {
-    await page.goto(`${server.url}/#link=${server.foundation.links.create(email, 0n)}`);
-    await page.locator("#signed-in").waitFor();
-  };
-  const { email } = (await person.ask("GET", "/v1/auth/me")).body;
-  await withConsole(
-    () => server.url,
-    async (page) => {
-      await openAs(page, server.url, person.token);
-      await shown(page, "Ada");
-      await page.fill("#chat-input", "half a thought");
-      await end(page, person.token);
-      await signInAs(page, email);
-      await shown(page, "Ada");
-      expect(await written(page)).toBe("half a thought");
+browserTest(
+  "what was written when a session ended by itself is there for who signs in again, and nobody else",
+  async () => {
+    const end = async (page: Page, token: string) => {
+      await server.ask("POST", "/v1/auth/revoke-tokens", { token });
+      await page.reload();
+      await page.getByText("Your session has ended. Sign in again.").waitFor();
+      expect(await page.evaluate(() => sessionStorage.getItem("roost.token"))).toBeNull();
+    };
+    const signInAs = async (page: Page, email: string) => {
+      await page.goto(`${server.url}/#link=${server.foundation.links.create(email, 0n)}`);
+      await page.locator("#signed-in").waitFor();
+    };
+    const { email } = (await person.ask("GET", "/v1/auth/me")).body;
+    await withConsole(
+      () => server.url,
+      async (page) => {
+        await openAs(page, server.url, person.token);
+        await shown(page, "Ada");
+        await page.fill("#chat-input", "half a thought");
+        await end(page, person.token);
+        await signInAs(page, email);
+        await shown(page, "Ada");
+        expect(await written(page)).toBe("half a thought");
 
-      await end(page, await page.evaluate(() => sessionStorage.getItem("roost.token") ?? ""));
-      await signInAs(page, `other.${email}`);
-      expect(await page.evaluate(() => JSON.stringify(sessionStorage))).not.toContain("half a thought");
-    },
-  );
-});
+        await end(page, await page.evaluate(() => sessionStorage.getItem("roost.token") ?? ""));
+        await signInAs(page, `other.${email}`);
+        expect(await page.evaluate(() => JSON.stringify(sessionStorage))).not.toContain("half a thought");
+      },
+    );
+  },
+);
 
 browserTest("a message whose session has ended is there again once its account has signed in", async () => {
   const { email } = (await person.ask("GET", "/v1/auth/me")).body;

@@ -211,32 +211,35 @@ browserTest("an agent that cannot be opened is told of only until another is cho
   });
 });
 
-browserTest("agents that could not be read are read when their instance is opened again, whatever else is read", async () => {
-  const [garden, house] = [await make("garden", "Bea"), await make("house", "Cy")];
-  await make("home", "Ada");
-  await withPage(async (page) => {
-    await row(page, "home").getByText("Ada").waitFor();
-    const summary = (name: string) => row(page, name).locator("summary");
-    await page.route(`**/${garden}/agents*`, (route) => route.abort(), { times: 1 });
-    await summary("garden").click();
-    await page.locator("#instances > [role=alert]").waitFor();
-    await summary("garden").click();
-    const asked = Promise.withResolvers<void>();
-    const answer = Promise.withResolvers<void>();
-    await page.route(`**/${house}/agents*`, async (route) => {
-      asked.resolve();
-      await answer.promise;
-      await route.continue();
+browserTest(
+  "agents that could not be read are read when their instance is opened again, whatever else is read",
+  async () => {
+    const [garden, house] = [await make("garden", "Bea"), await make("house", "Cy")];
+    await make("home", "Ada");
+    await withPage(async (page) => {
+      await row(page, "home").getByText("Ada").waitFor();
+      const summary = (name: string) => row(page, name).locator("summary");
+      await page.route(`**/${garden}/agents*`, (route) => route.abort(), { times: 1 });
+      await summary("garden").click();
+      await page.locator("#instances > [role=alert]").waitFor();
+      await summary("garden").click();
+      const asked = Promise.withResolvers<void>();
+      const answer = Promise.withResolvers<void>();
+      await page.route(`**/${house}/agents*`, async (route) => {
+        asked.resolve();
+        await answer.promise;
+        await route.continue();
+      });
+      await summary("house").click();
+      await asked.promise;
+      await summary("garden").click();
+      await row(page, "garden").getByText("Bea").waitFor();
+      answer.resolve();
+      await row(page, "house").getByText("Cy").waitFor();
+      expect(await page.getByRole("alert").filter({ visible: true }).count()).toBe(0);
     });
-    await summary("house").click();
-    await asked.promise;
-    await summary("garden").click();
-    await row(page, "garden").getByText("Bea").waitFor();
-    answer.resolve();
-    await row(page, "house").getByText("Cy").waitFor();
-    expect(await page.getByRole("alert").filter({ visible: true }).count()).toBe(0);
-  });
-});
+  },
+);
 
 browserTest("instances are in the API's order, newest first, whichever of them is opened first", async () => {
   const first = await make("first", "Ada");

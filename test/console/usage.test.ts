@@ -100,7 +100,8 @@ browserTest("limits that are still being saved are those of what is chosen, unti
     },
   );
   const none = { tokensPerDay: null };
-  for (const path of [it.at(""), `/v1/instances/${it.instance}`]) await it.person.ask("PATCH", path, { modelLimits: none });
+  for (const path of [it.at(""), `/v1/instances/${it.instance}`])
+    await it.person.ask("PATCH", path, { modelLimits: none });
 });
 
 browserTest("beside a deleted agent's long id the table's headings stay whole, on every screen", async () => {

@@ -1,6 +1,6 @@
 import { roost } from "./api.ts";
 import { openConversations } from "./conversations.ts";
-import { alertFor, attempt, confirmPress, make, part, reportErrors, showError } from "./dom.ts";
+import { alertFor, attempt, confirmPress, make, nameOf, part, reportErrors, showError } from "./dom.ts";
 import { openDrafts } from "./drafts.ts";
 import { hashOf } from "./hash.ts";
 import { type Choice, costOf, stateOf } from "./instances.ts";
@@ -22,6 +22,9 @@ const clear = part("chat-clear", HTMLButtonElement);
 const earlier = part("chat-earlier", HTMLButtonElement);
 const ideas = part("chat-ideas", HTMLElement);
 const state = part("instance-state", HTMLElement);
+const instanceTold = part("instance-told", HTMLElement);
+/** The code of a key that an input method takes. Safari says of Enter, which ends a word, only this. */
+const COMPOSING = 229;
 // It scrolls, so it must be reachable by keyboard.
 log.tabIndex = 0;
 const power = part("instance-power", HTMLButtonElement);
@@ -59,8 +62,10 @@ export function createChat(accountId: string, parts: ChatParts): Chat {
     const { pricePerHour, currency } = instance.billing;
     const price = running ? ` · ${exact(pricePerHour)} ${currency} an hour` : " · costs nothing while it is stopped";
     const cost = costOf(instance);
-    const terms = charges ? price + (cost && `${cost} so far`) : "";
-    state.textContent = `${instance.name} · ${stateOf(instance)}${terms}`;
+    const told = ` · ${stateOf(instance)}${charges ? price : ""}`;
+    // What is told aloud is written only when it is news.
+    if (instanceTold.textContent !== instance.name + told) instanceTold.replaceChildren(nameOf(instance.name), told);
+    part("instance-cost", HTMLElement).textContent = charges && cost ? `${cost} so far` : "";
     state.dataset.status = instance.status;
     power.textContent = running ? "Stop" : "Start";
     power.classList.toggle("quiet", running);
@@ -196,7 +201,7 @@ export function createChat(accountId: string, parts: ChatParts): Chat {
     input.focus();
   });
   input.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === COMPOSING) return;
     event.preventDefault();
     form.requestSubmit();
   });
