@@ -65,6 +65,24 @@ const withApprovals = (use: (page: Page) => Promise<void>) =>
 const row = (page: Page, at: number) => page.locator("#approval-list > li").nth(at);
 const badge = (page: Page, text: string) => page.locator("#open-count", { hasText: new RegExp(`^${text}$`) }).waitFor();
 
+browserTest("an agent's name that could not be read once is read for what it asks next", async () => {
+  const ada = await makeAgent("Ada");
+  storeApproval(server, ada);
+  await withConsole(
+    () => server.url,
+    async (page) => {
+      await openAs(page, server.url, person.token);
+      await page.locator("#agent-name", { hasText: "Ada" }).waitFor();
+      await page.route(`**${ada.path}`, (route) => route.abort(), { times: 1 });
+      await page.click("#to-approvals");
+      await row(page, 0).getByText(ada.agentId).waitFor();
+      storeApproval(server, ada);
+      await lookAgain(page);
+      await row(page, 0).getByText("Ada").waitFor();
+    },
+  );
+});
+
 browserTest("what every agent asks is in one list, newest first, and is decided there with the keyboard", async () => {
   await ask(await makeAgent("Ada"), "mail", { key: "to Cy" });
   await ask(await makeAgent("Bea"), "ask_user", { questions: [{ question: "Which day?" }] });

@@ -128,6 +128,23 @@ browserTest("a key created here works until it is revoked, and is shown once", a
   });
 });
 
+browserTest("keys that are made or revoked elsewhere are told of at the next look at them", async () => {
+  const person = await server.signUp(email);
+  const { keyId } = (await person.ask("POST", "/v1/auth/keys", { name: "laptop" })).body;
+  await withPage(async (page) => {
+    await signIn(page);
+    await page.click("#to-account");
+    const names = page.locator("#key-list li b");
+    await names.filter({ hasText: "laptop" }).waitFor();
+    await person.ask("DELETE", `/v1/auth/keys/${keyId}`);
+    await person.ask("POST", "/v1/auth/keys", { name: "phone" });
+    await page.click("#to-chat");
+    await page.click("#to-account");
+    await names.filter({ hasText: "phone" }).waitFor();
+    expect(await names.allTextContents()).toEqual(["phone"]);
+  });
+});
+
 browserTest("a key that is for one instance says for which", async () => {
   const person = await server.signUp(email);
   const { instanceId } = (await person.ask("POST", "/v1/instances", { name: "<b>home</b>" })).body;

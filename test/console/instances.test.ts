@@ -211,44 +211,35 @@ browserTest("an agent that cannot be opened is told of only until another is cho
   });
 });
 
-browserTest("a message that was not sent returns to the agent it was for", async () => {
-  await make("home", "Ada", "Bea");
-  await withPage(async (page) => {
-    await page.locator("#agent-name", { hasText: "Ada" }).waitFor();
-    const asked = Promise.withResolvers<void>();
-    const fail = Promise.withResolvers<void>();
-    await page.route("**/messages", async (route) => {
-      if (route.request().method() !== "POST") return route.continue();
-      asked.resolve();
-      await fail.promise;
-      await route.fulfill({ status: 400, json: { error: { code: "invalid_request", message: "no" } } });
+browserTest(
+  "agents that could not be read are read when their instance is opened again, whatever else is read",
+  async () => {
+    const [garden, house] = [await make("garden", "Bea"), await make("house", "Cy")];
+    await make("home", "Ada");
+    await withPage(async (page) => {
+      await row(page, "home").getByText("Ada").waitFor();
+      const summary = (name: string) => row(page, name).locator("summary");
+      await page.route(`**/${garden}/agents*`, (route) => route.abort(), { times: 1 });
+      await summary("garden").click();
+      await page.locator("#instances > [role=alert]").waitFor();
+      await summary("garden").click();
+      const asked = Promise.withResolvers<void>();
+      const answer = Promise.withResolvers<void>();
+      await page.route(`**/${house}/agents*`, async (route) => {
+        asked.resolve();
+        await answer.promise;
+        await route.continue();
+      });
+      await summary("house").click();
+      await asked.promise;
+      await summary("garden").click();
+      await row(page, "garden").getByText("Bea").waitFor();
+      answer.resolve();
+      await row(page, "house").getByText("Cy").waitFor();
+      expect(await page.getByRole("alert").filter({ visible: true }).count()).toBe(0);
     });
-    await page.fill("#chat-input", "half a thought");
-    await page.press("#chat-input", "Enter");
-    await asked.promise;
-    await row(page, "home").getByText("Bea").click();
-    await page.locator("#agent-name", { hasText: "Bea" }).waitFor();
-    fail.resolve();
-    await page.locator("#view-chat [role=alert]").filter({ visible: true }).waitFor();
-    expect(await page.inputValue("#chat-input")).toBe("");
-    await row(page, "home").getByText("Ada").click();
-    await page.locator("#agent-name", { hasText: "Ada" }).waitFor();
-    expect(await page.inputValue("#chat-input")).toBe("half a thought");
-  });
-});
-
-browserTest("an unsent message to one agent is kept while talking to another", async () => {
-  await make("home", "Ada", "Bea");
-  await withPage(async (page) => {
-    await page.fill("#chat-input", "half a thou");
-    await row(page, "home").getByText("Bea").click();
-    await page.locator("#agent-name", { hasText: "Bea" }).waitFor();
-    expect(await page.inputValue("#chat-input")).toBe("");
-    await row(page, "home").getByText("Ada").click();
-    await page.locator("#agent-name", { hasText: "Ada" }).waitFor();
-    expect(await page.inputValue("#chat-input")).toBe("half a thou");
-  });
-});
+  },
+);
 
 browserTest("instances are in the API's order, newest first, whichever of them is opened first", async () => {
   const first = await make("first", "Ada");

@@ -173,6 +173,39 @@ browserTest("a heartbeat that is switched off and on again keeps its hours, whic
   });
 });
 
+browserTest(
+  "times of an interval are told on one clock, and an odd number of seconds can be kept or changed",
+  async () => {
+    const planned = { name: "Look", message: "Look.", everySeconds: 90 };
+    await person.ask("POST", `${agentPath}/schedules`, planned);
+    const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+    // A zone on whose clocks it is another hour than on this browser's.
+    const timeZone = zone === "Asia/Kolkata" ? "UTC" : "Asia/Kolkata";
+    await person.ask("POST", `${agentPath}/schedules`, { ...planned, name: "Watch", everySeconds: 3600, timeZone });
+    clock.step(HOUR);
+    await server.app.scheduleTimer.tick();
+    await withSchedules(async (page) => {
+      const row = page.locator("#schedule-list > li", { hasText: "Watch" });
+      const [{ scheduleId }] = (await listed()).filter(({ name }: { name: string }) => name === "Watch");
+      const [slot] = (await person.ask("GET", `${agentPath}/schedules/${scheduleId}/slots`)).body.data;
+      const form = { hour: "2-digit", minute: "2-digit", timeZone: zone } as const;
+      const at = `at ${new Date(slot.slotAt).toLocaleTimeString("en-GB", form)}`;
+      expect(await row.locator("p").nth(1).textContent()).toContain(at);
+      expect(await row.locator(".history li").first().textContent()).toContain(at);
+
+      await page.getByRole("button", { name: "Edit Look" }).click();
+      expect(await page.getByLabel("Minutes", { exact: true }).inputValue()).toBe("1.5");
+      await page.getByRole("button", { name: "Save", exact: true }).click();
+      await page.getByText("Look is planned.").waitFor();
+      await page.getByRole("button", { name: "Edit Look" }).click();
+      await page.getByLabel("Minutes", { exact: true }).fill("1.6666");
+      await page.getByRole("button", { name: "Save", exact: true }).click();
+      await page.locator("#schedule-list").getByText("Every 100 seconds").waitFor();
+      expect(await listed()).toContainEqual(expect.objectContaining({ name: "Look", everySeconds: 100 }));
+    });
+  },
+);
+
 browserTest("the heartbeat is switched on with its minutes, and off, with the keyboard", async () => {
   await withSchedules(async (page) => {
     await page.getByLabel("Every, in minutes").fill("45");

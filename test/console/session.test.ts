@@ -105,6 +105,25 @@ browserTest("using the link is the next key press, and signs out the previous se
   });
 });
 
+browserTest("while a link is being used, staying signed in is no longer offered", async () => {
+  await withPage(async (page) => {
+    await openForeignLink(page);
+    const asked = Promise.withResolvers<void>();
+    const answer = Promise.withResolvers<void>();
+    await page.route("**/v1/auth/redeem-link", async (route) => {
+      asked.resolve();
+      await answer.promise;
+      await route.continue();
+    });
+    await page.click("#use-link");
+    await asked.promise;
+    expect(await page.locator("#keep-session").isDisabled()).toBe(true);
+    answer.resolve();
+    await page.locator("#signed-in").waitFor();
+    expect(await shownEmail(page)).toBe(`intruder.${email}`);
+  });
+});
+
 browserTest("a used link says so next to the question, and the session is kept", async () => {
   await withPage(async (page) => {
     const link = linkFor(`intruder.${email}`);

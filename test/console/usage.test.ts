@@ -72,6 +72,38 @@ browserTest("what models took is shown by day and by agent, and the account's li
   );
 });
 
+browserTest("limits that are still being saved are those of what is chosen, until they are saved", async () => {
+  await it.person.ask("PATCH", `/v1/instances/${it.instance}`, { modelLimits: { tokensPerDay: 7 } });
+  await withConsole(
+    () => it.server.url,
+    async (page) => {
+      await openAs(page, it.server.url, it.person.token);
+      await page.locator("#to-usage").click();
+      await page.locator("#limits-of").selectOption("Ada");
+      const asked = Promise.withResolvers<void>();
+      const answer = Promise.withResolvers<void>();
+      await page.route(`**${it.at("")}`, async (route) => {
+        if (route.request().method() !== "PATCH") return route.continue();
+        asked.resolve();
+        await answer.promise;
+        await route.continue();
+      });
+      await page.locator('input[name="tokensPerDay"]').fill("9");
+      await page.locator('#model-limits button[type="submit"]').click();
+      await asked.promise;
+      expect(await page.locator("#limits-of").isDisabled()).toBe(true);
+      answer.resolve();
+      await page.locator("#limits-saved", { hasText: "Saved" }).waitFor();
+      await page.locator("#limits-of").selectOption("all of test");
+      await page.waitForFunction(() => document.querySelector<HTMLInputElement>("[name=tokensPerDay]")?.value === "7");
+      expect(await page.locator("#limits-saved").textContent()).toBe("");
+    },
+  );
+  const none = { tokensPerDay: null };
+  for (const path of [it.at(""), `/v1/instances/${it.instance}`])
+    await it.person.ask("PATCH", path, { modelLimits: none });
+});
+
 browserTest("beside a deleted agent's long id the table's headings stay whole, on every screen", async () => {
   // A limit of costs refuses a model without a price.
   await it.person.ask("PATCH", `/v1/instances/${it.instance}`, { modelLimits: null });

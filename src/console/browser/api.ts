@@ -1,4 +1,5 @@
 import { type components, createRoost, type Roost, RoostError } from "../../../clients/typescript/src/index.ts";
+import { DRAFT } from "./drafts.ts";
 import { listenToTabs, notifyTabs } from "./tabs.ts";
 
 const TOKEN = "roost.token";
@@ -19,7 +20,7 @@ export const roost = createRoost({
   retries: 0,
   async fetch(url, init) {
     const answer = await fetch(url, init);
-    if (answer.status === 401 && token !== null) endSession("Your session has ended. Sign in again.");
+    if (answer.status === 401 && token !== null) endSession("Your session has ended. Sign in again.", keepDrafts);
     return answer;
   },
 });
@@ -95,7 +96,8 @@ export async function readSession(): Promise<Records["Account"] | null> {
     return await clientFor(token).get("/v1/auth/me");
   } catch (error) {
     if (!(error instanceof RoostError) || !(error.status === 401 || error.status === 403)) throw error;
-    forgetSession();
+    if (error.status === 401) keepDrafts();
+    else forgetSession();
     return null;
   }
 }
@@ -128,9 +130,15 @@ function forgetSession(): void {
   sessionStorage.clear();
 }
 
+/** Forgets a session that has ended by itself, but not what was written in it. */
+function keepDrafts(): void {
+  token = null;
+  for (const key of Object.keys(sessionStorage)) if (!key.startsWith(DRAFT)) sessionStorage.removeItem(key);
+}
+
 /** Forgets the session and, by reloading, everything in memory; the reloaded page shows the notice. */
-export function endSession(notice: string): void {
-  forgetSession();
+export function endSession(notice: string, forget = forgetSession): void {
+  forget();
   sessionStorage.setItem(NOTICE, notice);
   location.reload();
 }

@@ -1,6 +1,7 @@
 import { roost } from "./api.ts";
 import { openConversations } from "./conversations.ts";
-import { alertFor, attempt, confirmPress, make, part, reportErrors, showError } from "./dom.ts";
+import { alertFor, attempt, confirmPress, make, nameOf, part, reportErrors, showError } from "./dom.ts";
+import { openDrafts } from "./drafts.ts";
 import { hashOf } from "./hash.ts";
 import { type Choice, costOf, stateOf } from "./instances.ts";
 import { isAtEnd, toEnd } from "./log-end.ts";
@@ -21,6 +22,9 @@ const clear = part("chat-clear", HTMLButtonElement);
 const earlier = part("chat-earlier", HTMLButtonElement);
 const ideas = part("chat-ideas", HTMLElement);
 const state = part("instance-state", HTMLElement);
+const instanceTold = part("instance-told", HTMLElement);
+/** The code of a key that an input method takes. Safari says of Enter, which ends a word, only this. */
+const COMPOSING = 229;
 // It scrolls, so it must be reachable by keyboard.
 log.tabIndex = 0;
 const power = part("instance-power", HTMLButtonElement);
@@ -44,13 +48,12 @@ export interface Chat {
 }
 
 /** The conversation with one agent of one instance. */
-export function createChat(parts: ChatParts): Chat {
+export function createChat(accountId: string, parts: ChatParts): Chat {
   const { charges, billing, instanceChanged, write, spent } = parts;
   const conversations = openConversations(write);
   let choice: Choice | null = null;
   let talk: Talk | undefined;
-  /** Unsent text, by agent and conversation. */
-  const drafts = new Map<string, string>();
+  const drafts = openDrafts(accountId);
 
   function showInstance(instance: Instance): void {
     if (choice?.instance.instanceId !== instance.instanceId) return;
@@ -59,8 +62,10 @@ export function createChat(parts: ChatParts): Chat {
     const { pricePerHour, currency } = instance.billing;
     const price = running ? ` · ${exact(pricePerHour)} ${currency} an hour` : " · costs nothing while it is stopped";
     const cost = costOf(instance);
-    const terms = charges ? price + (cost && `${cost} so far`) : "";
-    state.textContent = `${instance.name} · ${stateOf(instance)}${terms}`;
+    const told = ` · ${stateOf(instance)}${charges ? price : ""}`;
+    // What is told aloud is written only when it is news.
+    if (instanceTold.textContent !== instance.name + told) instanceTold.replaceChildren(nameOf(instance.name), told);
+    part("instance-cost", HTMLElement).textContent = charges && cost ? `${cost} so far` : "";
     state.dataset.status = instance.status;
     power.textContent = running ? "Stop" : "Start";
     power.classList.toggle("quiet", running);
@@ -74,7 +79,6 @@ export function createChat(parts: ChatParts): Chat {
   }
 
   async function open(next: Choice | null): Promise<void> {
-    if (choice?.agent) drafts.set(draftOf(choice), input.value);
     talk?.close();
     talk = undefined;
     choice = next;
@@ -88,7 +92,7 @@ export function createChat(parts: ChatParts): Chat {
 
     part("agent-name", HTMLElement).textContent = agent.displayName;
     input.placeholder = `Message ${agent.displayName}`;
-    input.value = drafts.get(draftOf(next)) ?? "";
+    input.value = drafts.get(draftOf(next));
     describeAnswers(parts, agent);
     showInstance(next.instance);
     log.replaceChildren();
@@ -126,20 +130,22 @@ export function createChat(parts: ChatParts): Chat {
     await Promise.all([talk.loaded, conversations.open(next)]);
   }
 
-  /** Sends this, and says if it cannot be: then it is to be found in the box. */
+  /** Sends this, and says if it cannot be: then it comes back, before what is written there by then. */
   function say(text: string): void {
     const [to, asked] = [talk, choice];
     if (!to || !asked) return;
     input.focus();
     ideas.hidden = true;
-    const isShown = () => asked === choice;
+    const draft = draftOf(asked);
+    // Whoever comes back meanwhile has chosen it anew.
+    const isShown = () => choice !== null && draftOf(choice) === draft;
     const send = async () => {
       try {
         await to.send(text);
         if (isShown()) clear.hidden = false;
       } catch (error) {
-        if (!isShown()) drafts.set(draftOf(asked), text);
-        else if (input.value === "") input.value = text;
+        drafts.set(draft, [text, drafts.get(draft)].filter(Boolean).join("\n\n"));
+        if (isShown()) input.value = drafts.get(draft);
         showWhatThereIs();
         throw error;
       }
@@ -148,6 +154,11 @@ export function createChat(parts: ChatParts): Chat {
     };
     void reportErrors(form, send);
   }
+
+  function keep(): void {
+    if (choice?.agent) drafts.set(draftOf(choice), input.value);
+  }
+  input.addEventListener("input", keep);
 
   keepAtEnd();
   start.addEventListener("click", () => {
@@ -175,6 +186,7 @@ export function createChat(parts: ChatParts): Chat {
     const text = input.value.trim();
     if (text === "" || !talk) return;
     input.value = "";
+    keep();
     say(text);
   });
   cancel.addEventListener("click", () => void attempt(cancel, async () => talk?.cancel()));
@@ -189,7 +201,7 @@ export function createChat(parts: ChatParts): Chat {
     input.focus();
   });
   input.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === COMPOSING) return;
     event.preventDefault();
     form.requestSubmit();
   });
@@ -224,6 +236,7 @@ export function createChat(parts: ChatParts): Chat {
   };
 }
 
+/** Where what is written in this conversation belongs. */
 const draftOf = ({ agent, conversationId }: Choice) => `${agent?.agentId} ${conversationId}`;
 
 /** Keeps the log scrolled to its end, if it was there, when it or the window changes its height. */

@@ -38,7 +38,9 @@ function rowsOf(pieces: readonly Piece[]): Row[] {
   for (const piece of pieces) {
     const name = TOGETHER[piece.kind] ?? piece.name;
     const row = rows.get(name) ?? { name, tokens: 0, pieces: [] };
-    rows.set(name, { name, tokens: row.tokens + piece.tokens, pieces: [...row.pieces, piece] });
+    row.tokens += piece.tokens;
+    row.pieces.push(piece);
+    rows.set(name, row);
   }
   return [...rows.values()];
 }

@@ -131,6 +131,20 @@ export function confirmPress(button: HTMLButtonElement, question: string, work: 
   });
 }
 
+/** Asks before the page is left while something written in this form is not saved; resetting the form ends that. */
+export function askBeforeLeaving(form: HTMLFormElement): void {
+  let isWritten = false;
+  form.addEventListener("input", () => {
+    isWritten = true;
+  });
+  form.addEventListener("reset", () => {
+    isWritten = false;
+  });
+  addEventListener("beforeunload", (event) => {
+    if (isWritten) event.preventDefault();
+  });
+}
+
 /** Makes every `<button data-copy="id">` copy the text of the element with that id. */
 export function armCopyButtons(): void {
   document.addEventListener("click", (event) => {

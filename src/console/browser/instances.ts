@@ -1,5 +1,5 @@
 import { roost } from "./api.ts";
-import { attempt, make, part } from "./dom.ts";
+import { attempt, make, part, reportErrors } from "./dom.ts";
 import { hashOf } from "./hash.ts";
 import { cents, isNothing } from "./money.ts";
 import { AGENT, type Agent, INSTANCE, type Instance, type Page } from "./records.ts";
@@ -113,20 +113,20 @@ export function listInstances(
     item.id = instance.instanceId;
     const row = { instance, item, details, name, state, agents, agentsRead: null };
     details.addEventListener("toggle", () => {
-      if (details.open && row.agentsRead === null) void attempt(section, () => readAgents(row));
+      if (details.open && row.agentsRead === null) void reportErrors(section, () => readAgents(row));
     });
     return row;
   }
 
   async function readAgents(row: Row): Promise<void> {
     const { instanceId, agentCount } = row.instance;
-    row.agentsRead = agentCount;
     const links: HTMLElement[] = [];
     for await (const { agentId, displayName } of roost.all(AGENTS, { path: { instanceId } })) {
       links.push(linkTo(instanceId, agentId, displayName));
     }
     if (links.length === 0) links.push(linkTo(instanceId, null, "No agent yet"));
     row.agents.replaceChildren(...links.map((link) => make("li", "", link)));
+    row.agentsRead = agentCount;
     mark();
   }
 

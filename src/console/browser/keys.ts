@@ -17,13 +17,16 @@ const shown = part("shown-key", HTMLElement);
  */
 export function openKeys(keyMade: (key: string | null) => void): () => void {
   let cursor: string | null = null;
-  const load = async () => {
-    const page = await roost.get("/v1/auth/keys", { query: { limit: 20, after: cursor ?? undefined } });
-    list.append(...page.data.map(keyRow));
+  async function load(after: string | null): Promise<void> {
+    const before = after === null ? [...list.children] : [];
+    const page = await roost.get("/v1/auth/keys", { query: { limit: 20, after: after ?? undefined } });
+    for (const row of before) row.remove();
+    // One that was made while the page was read is there already.
+    list.append(...page.data.filter(({ keyId }) => !document.getElementById(keyId)).map(keyRow));
     cursor = page.nextCursor;
     more.hidden = cursor === null;
-  };
-  more.addEventListener("click", () => void attempt(more, load));
+  }
+  more.addEventListener("click", () => void attempt(more, () => load(cursor)));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     void attempt(form, async () => {
@@ -46,11 +49,7 @@ export function openKeys(keyMade: (key: string | null) => void): () => void {
     keyMade(null);
     name.focus();
   });
-  let listed = false;
-  return () => {
-    if (!listed) void attempt(more, load);
-    listed = true;
-  };
+  return () => void attempt(more, () => load(null));
 }
 
 function keyRow(key: ApiKey): HTMLLIElement {
@@ -69,6 +68,7 @@ function keyRow(key: ApiKey): HTMLLIElement {
     make("span", "soft", `${day(key.createdAt)} · ${used}${may}`, ...where),
     revoke,
   );
+  row.id = key.keyId;
   confirmPress(revoke, "Really revoke?", async () => {
     await roost.delete("/v1/auth/keys/{keyId}", { path: { keyId: key.keyId } });
     row.remove();

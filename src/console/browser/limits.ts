@@ -72,7 +72,13 @@ export function openLimits(): (owners: Owners) => Promise<void> {
     event.preventDefault();
     saved.textContent = "";
     void attempt(form, async () => {
-      await save(limitsInForm());
+      // What is shown once it is saved belongs to what is chosen now.
+      of.disabled = true;
+      try {
+        await save(limitsInForm());
+      } finally {
+        of.disabled = false;
+      }
       saved.textContent = "Saved. It holds from the next call on.";
     });
   });

@@ -1,15 +1,20 @@
+import { RoostError } from "../../../clients/typescript/src/index.ts";
 import { roost } from "./api.ts";
 import { nameOf } from "./dom.ts";
 import { AGENT, INSTANCE } from "./records.ts";
 
 const names = new Map<string, Promise<string>>();
 
-/** Shows a name once it is read, which is done once for each id; the id for what no longer exists. */
+/** Shows a name once it is read, which is done once for each id; the id for what no longer exists, or cannot be read now. */
 function readOnce(id: string, read: () => Promise<string>): HTMLElement {
   const element = nameOf("…");
   let name = names.get(id);
   if (!name) {
-    name = read().catch(() => id);
+    name = read().catch((error: unknown) => {
+      // It may be read the next time.
+      if (!(error instanceof RoostError) || error.code !== "not_found") names.delete(id);
+      return id;
+    });
     names.set(id, name);
   }
   void name.then((known) => {

@@ -25,6 +25,11 @@ async function open(): Promise<void> {
   const link = takeLink();
   const notice = takeNotice();
   armCopyButtons();
+  // The fragment of the URL names what is shown: it stays.
+  part("skip", HTMLAnchorElement).addEventListener("click", (event) => {
+    event.preventDefault();
+    part("main", HTMLElement).focus();
+  });
   const leave = part("sign-out", HTMLButtonElement);
   leave.addEventListener("click", () => void attempt(leave, signOut));
   // A sign-in link pasted into this page's address bar only changes the part after `#`, which loads nothing.
@@ -69,7 +74,7 @@ async function showPages(account: Account): Promise<void> {
     location.hash = hashOf(instance.instanceId, agentId);
     focusWhenOpen = true;
   });
-  const chat = createChat({
+  const chat = createChat(account.accountId, {
     ...facts,
     instanceChanged: (instance) => instances.show(instance),
     write(hash) {

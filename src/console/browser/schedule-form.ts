@@ -1,4 +1,4 @@
-import { attempt, make, part } from "./dom.ts";
+import { askBeforeLeaving, attempt, make, part } from "./dom.ts";
 import type { DueTimes } from "./due-times.ts";
 import type { Schedule } from "./records.ts";
 import { ownZone, simpleCron, whenIn } from "./times.ts";
@@ -51,7 +51,7 @@ export function armScheduleForm(
       name: field("name").value.trim(),
       message: message.value,
       cron: isInterval ? null : pattern,
-      everySeconds: isInterval ? minutes.valueAsNumber * 60 : null,
+      everySeconds: isInterval ? Math.round(minutes.valueAsNumber * 60) : null,
       timeZone: zone.value.trim(),
       announce: field("announce").checked,
       missed: field("catch-up").checked ? "run_once" : "skip",
@@ -101,6 +101,7 @@ export function armScheduleForm(
   }
 
   form.noValidate = true;
+  askBeforeLeaving(form);
   form.addEventListener("input", show);
   part("schedule-cancel", HTMLButtonElement).addEventListener("click", reset);
   form.addEventListener("submit", (event) => {

@@ -83,7 +83,7 @@ export function openSchedules(dueTimes: DueTimes): (instanceId: string, agent: A
       "schedule",
       make("h3", "", nameOf(name)),
       make("p", "", whenOf(schedule)),
-      make("p", "soft", enabled ? lastOf(slots, schedule.timeZone) : offOf(schedule)),
+      make("p", "soft", enabled ? lastOf(slots, zoneOf(schedule)) : offOf(schedule)),
       ...(slots.length === 0 ? [] : [stripOf(slots), historyOf(slots, schedule)]),
       controls,
     );
@@ -144,12 +144,18 @@ export function openSchedules(dueTimes: DueTimes): (instanceId: string, agent: A
   };
 }
 
+/** The zone its times are told in: its own, or this browser's where its own decides nothing. */
+const zoneOf = ({ cron, activeHours, timeZone }: Schedule): string =>
+  cron === null && activeHours === null ? ownZone() : timeZone;
+
 /** `Every day at 08:00 · next tomorrow at 08:00` */
-function whenOf({ cron, everySeconds, activeHours, timeZone, nextAt }: Schedule): string {
-  const zone = timeZone === ownZone() || (cron === null && activeHours === null) ? "" : ` (${timeZone})`;
+function whenOf(schedule: Schedule): string {
+  const { cron, everySeconds, activeHours, nextAt } = schedule;
+  const timeZone = zoneOf(schedule);
+  const zone = timeZone === ownZone() ? "" : ` (${timeZone})`;
   const hours = activeHours === null ? "" : `, ${activeHours.from} to ${activeHours.to}`;
   const when = (cron === null ? everyInWords(everySeconds ?? 0) : cronInWords(cron)) + hours;
-  const next = nextAt === null ? "" : ` · next ${whenIn(cron === null ? ownZone() : timeZone, Date.parse(nextAt))}`;
+  const next = nextAt === null ? "" : ` · next ${whenIn(timeZone, Date.parse(nextAt))}`;
   return when.charAt(0).toUpperCase() + when.slice(1) + zone + next;
 }
 
@@ -178,15 +184,15 @@ function stripOf(slots: Slot[]): HTMLElement {
   return strip;
 }
 
-function historyOf(slots: Slot[], { name, timeZone }: Schedule): HTMLElement {
+function historyOf(slots: Slot[], schedule: Schedule): HTMLElement {
   const summary = make("summary", "soft", "What became of its times");
-  summary.setAttribute("aria-label", `What became of its times: ${name}`);
+  summary.setAttribute("aria-label", `What became of its times: ${schedule.name}`);
   const line = (slot: Slot) =>
     make(
       "li",
       "",
       make("b", slot.status, WORDS[slot.status]),
-      ` ${whenIn(timeZone, Date.parse(slot.slotAt))}`,
+      ` ${whenIn(zoneOf(schedule), Date.parse(slot.slotAt))}`,
       reasonOf(slot),
     );
   const lines = make("ul", "", ...slots.map(line));

@@ -48,7 +48,8 @@ function askToReplace(current: Account, link: string): Promise<Account> {
   return new Promise((resolve) => {
     const offer = (button: HTMLButtonElement, choose: () => Promise<Account>) =>
       button.addEventListener("click", () => {
-        void attempt(button, async () => {
+        // The other one must not be chosen meanwhile.
+        void attempt(question, async () => {
           resolve(await choose());
           question.hidden = true;
         });
