@@ -61,7 +61,7 @@ export function createMcp(parts: McpParts): Mcp {
   };
   const authorization = createAuthorization({
     ...{ store, clock, audit, egress, sealing, credentials, publicUrl, find },
-    onEnded: servers.authorizationEnded,
+    onFailed: servers.authorizationEnded,
   });
   const note = (server: ServerAddress, look: Look) =>
     store.commitSoon(() => servers.note(server, look), "process", accountOf(server.instanceId));
@@ -97,8 +97,12 @@ export function createMcp(parts: McpParts): Mcp {
         if (ending.outcome !== "authorized") return ending;
         const server = servers.find(ending.server.serverId);
         if (!server) return ending;
-        const look = await servers.look(server, new AbortController().signal);
-        await note(server, look);
+        try {
+          await note(server, await servers.look(server, new AbortController().signal));
+        } finally {
+          // Only now: until its tools are known, it still looks as if nobody had authorized it.
+          servers.authorizationEnded(server.serverId, null);
+        }
         return ending;
       },
     },
