@@ -10,6 +10,7 @@ const HASHED = [
   "scripts/compile.ts",
   "scripts/build-plugin.ts",
   "scripts/record-start.ts",
+  "scripts/split-weights.ts",
   "src",
   "clients/typescript/src",
   "workspaces",

@@ -63,7 +63,7 @@ export function createMcp(parts: McpParts): Mcp {
   };
   const authorization = createAuthorization({
     ...{ store, clock, audit, egress, sealing, credentials, publicUrl, find },
-    onEnded: servers.authorizationEnded,
+    onFailed: servers.authorizationEnded,
   });
   const note = (server: ServerAddress, look: Look) =>
     store.commitSoon(() => servers.note(server, look), "process", accountOf(server.instanceId));
@@ -107,6 +107,9 @@ export function createMcp(parts: McpParts): Mcp {
           // The person's part is done; the owner can have the server asked again.
           const whose = { instanceId: server.instanceId, serverId: server.serverId };
           log.info({ ...whose, err }, NOT_ASKED);
+        } finally {
+          // Only now: until its tools are known, it still looks as if nobody had authorized it.
+          servers.authorizationEnded(server.serverId, null);
         }
         return ending;
       },

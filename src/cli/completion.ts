@@ -46,7 +46,7 @@ export async function complete(program: Command, words: readonly string[], curre
 
 const NOTHING: Completion = { kind: "words", candidates: [] };
 /** Options whose values are paths. */
-const PATHS = new Set(["data", "file", "folder"]);
+const PATHS = new Set(["data", "file", "folder", "bundle", "output", "from", "passphraseFile"]);
 
 const isOption = (word: string): boolean => word.length > 1 && word.startsWith("-");
 const takesValue = (option: Option): boolean => option.required || option.optional;

@@ -42,6 +42,7 @@ const lineOf = (words: string): string => `roost: ${words.replaceAll(/\s*\n\s*/g
 export function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if ("code" in error && error.code === "SQLITE_BUSY") return "the database was busy for five seconds; try again";
-  const where = "path" in error && typeof error.path === "string" ? error.path : "the database";
+  const unnamed = "code" in error && String(error.code).startsWith("SQLITE_") ? "the database" : "a file";
+  const where = "path" in error && typeof error.path === "string" ? error.path : unnamed;
   return (describeSystemError(`${where} cannot be used`, error) as Error).message;
 }

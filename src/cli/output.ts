@@ -1,4 +1,6 @@
+import { writeSync } from "node:fs";
 import pc from "picocolors";
+import { describeSystemError, hasCode } from "../lib/system-error.ts";
 import { visibleJson } from "../lib/visible-json.ts";
 import { wrapText } from "./word-wrap.ts";
 
@@ -58,18 +60,37 @@ function show(pieces: readonly Piece[], clean: (text: string) => string): string
 /** One line, for a readline prompt. */
 export const promptOf = (...pieces: Piece[]): string => show(pieces, oneLine);
 
+/** Between two tries to write to a pipe whose reader is slow. */
+const RETRY_MS = 5;
+
+/**
+ * Writes all of it to standard output before it returns. (console.log hides failures, and process.exit cuts what
+ * process.stdout has not written.) Ends the program when `| head` has gone; throws if it cannot be written.
+ */
+function write(output: string | Uint8Array): void {
+  const bytes = Buffer.from(output);
+  for (let at = 0; at < bytes.length; ) {
+    try {
+      at += writeSync(1, bytes, at);
+    } catch (error) {
+      if (hasCode(error, "EPIPE")) process.exit(0);
+      if (!hasCode(error, "EAGAIN")) throw describeSystemError("standard output cannot be written", error);
+      Bun.sleepSync(RETRY_MS);
+    }
+  }
+}
+
 /** One line on standard output. */
-export const say = (...pieces: Piece[]): void => console.log(show(pieces, oneLine));
+export const say = (...pieces: Piece[]): void => write(`${show(pieces, oneLine)}\n`);
 
 /** Text of several lines on standard output. */
-export const sayText = (text: string): void => console.log(printable(text));
+export const sayText = (text: string): void => write(`${printable(text)}\n`);
 
-/** Text on standard output without a newline. (Unlike console.log, this notices when `| head` has gone.) */
-export const stream = (...pieces: Piece[]): void => void process.stdout.write(show(pieces, printable));
+/** Text on standard output without a newline. */
+export const stream = (...pieces: Piece[]): void => write(show(pieces, printable));
 
-/** Bytes for another program, on standard output. Resolves when it takes more. Nobody's terminal should show them. */
-export const streamBytes = (bytes: Uint8Array): Promise<void> =>
-  new Promise((resolve, reject) => process.stdout.write(bytes, (error) => (error ? reject(error) : resolve())));
+/** Bytes for another program, on standard output. Nobody's terminal should show them. */
+export const streamBytes = (bytes: Uint8Array): void => write(bytes);
 
 /** One line on standard error: for people, not for a program that reads the output. */
 export const note = (...pieces: Piece[]): void => console.error(show(pieces, oneLine));
@@ -77,10 +98,15 @@ export const note = (...pieces: Piece[]): void => console.error(show(pieces, one
 /** A question on standard error; the answer is typed on the same line. */
 export const askFor = (question: string): void => void process.stderr.write(oneLine(question));
 
-export const printJson = (value: unknown): void => console.log(visibleJson(value, 2));
+export const printJson = (value: unknown): void => write(`${visibleJson(value, 2)}\n`);
+
+/** JSON on standard error, for a person who is asked about it while standard output is for a program. */
+export function noteJson(value: unknown): void {
+  for (const line of visibleJson(value, 2).split("\n")) note(line);
+}
 
 /** One record on one line. */
-export const streamJson = (value: unknown): void => void process.stdout.write(`${visibleJson(value)}\n`);
+export const streamJson = (value: unknown): void => write(`${visibleJson(value)}\n`);
 
 /** The terminal's width in columns; null when output is not a terminal that reports it. */
 export const terminalColumns = (): number | null =>

@@ -49,6 +49,8 @@ export function listen({ hostname, port, publicUrl, trustProxy, log }: ListenOpt
     port,
     idleTimeout: IDLE_SECONDS,
     maxRequestBodySize: SOCKET_BODY_BYTES,
+    // Bun's page about an error is for its own developers.
+    development: false,
     fetch(request) {
       if (loopback && !isOwnHost(request.headers.get("host"), publicHost)) return wrongHost(request);
       if (!proxyIsKnown && namesClient(request) && isLoopbackAddress(socketAddressOf(request))) {

@@ -2,24 +2,28 @@ import { type LogFn, type Logger, pino, stdSerializers } from "pino";
 
 export type Log = Logger;
 
-/** The server's log, on standard output. Never log secrets: no codes, tokens, keys or message text. */
+/** Kept in memory of what cannot be written. */
+const MAX_UNWRITTEN_BYTES = 1024 * 1024;
+
+/**
+ * The server's log, on standard output. Calls never throw: what cannot be written, such as on a full disk, is written
+ * before the next line that can be. Never log secrets: no codes, tokens, keys or message text.
+ */
 export async function createLog(level: string, format: "pretty" | "json"): Promise<Log> {
   const serializers = { err: tellError };
   const options = { level, base: null, serializers, timestamp: () => `,"time":"${new Date().toISOString()}"` };
-  if (format === "json") {
-    return pino(
-      { ...options, formatters: { level: (label) => ({ level: label }) } },
-      pino.destination({ dest: 1, sync: true }),
-    );
-  }
+  const output = pino.destination({ dest: 1, sync: true, maxLength: MAX_UNWRITTEN_BYTES });
+  // Without a listener of our own, the line's caller would get the error.
+  output.on("error", () => undefined);
+  if (format === "json") return pino({ ...options, formatters: { level: (label) => ({ level: label }) } }, output);
   // Loaded only when needed: it would slow down a start with JSON logs.
-  const { default: pretty } = await import("pino-pretty");
+  const { prettyFactory } = await import("pino-pretty");
   const onTerminal = process.stdout.isTTY;
   const colorize = !process.env.NO_COLOR && onTerminal;
-  return pino(
-    onTerminal ? { ...options, hooks: { logMethod: withoutRecords } } : options,
-    pretty({ colorize, ignore: "pid,hostname,event", singleLine: true, translateTime: "HH:MM:ss", sync: true }),
-  );
+  const pretty = prettyFactory({ colorize, ignore: "pid,hostname,event", singleLine: true, translateTime: "HH:MM:ss" });
+  return pino(onTerminal ? { ...options, hooks: { logMethod: withoutRecords } } : options, {
+    write: (line) => void output.write(pretty(line)),
+  });
 }
 
 /** Events that are for records, which a terminal keeps none of: a hash says nothing to who reads along. */

@@ -63,3 +63,33 @@ test("what is for records is in every log that is kept", async () => {
   expect(await logged("json", SIGNED)).toContain('"hash":"c8d0"');
   expect(await logged("pretty", SIGNED)).toContain("signed the audit log");
 });
+
+const LISTENER = join(import.meta.dir, "../../src/http/listener.ts");
+
+test.each(["json", "pretty"])("a log on a full disk breaks no call and no answer: %s", async (format) => {
+  const call = `const { listen } = await import(${JSON.stringify(LISTENER)});
+    for (let n = 0; n < 3; n++) log.info("n".repeat(1_000_000));
+    const listener = listen({ hostname: "127.0.0.1", port: 0, publicUrl: null, trustProxy: false, log });
+    listener.answerWith(() => {
+      throw new Error("of the test");
+    });
+    const answer = await fetch(listener.url, { method: "POST" });
+    console.error(answer.status, answer.headers.get("content-type"));
+    await listener.stop();
+    log.info("stopping");
+    process.exit(0);`;
+  const child = Bun.spawn(program("info", format, call), { stdout: Bun.file("/dev/full"), stderr: "pipe" });
+  expect(await new Response(child.stderr).text()).toBe("500 application/json; charset=utf-8\n");
+  expect(await child.exited).toBe(0);
+});
+
+test.each(["json", "pretty"])("a log whose reader has gone breaks no call: %s", async (format) => {
+  const call = `for await (const _ of process.stdin);
+    for (let n = 0; n < 3; n++) log.info("nobody reads this");
+    console.error("done");`;
+  const child = Bun.spawn(program("info", format, call), { stdin: "pipe", stdout: "pipe", stderr: "pipe" });
+  await child.stdout.cancel();
+  await child.stdin.end();
+  expect(await new Response(child.stderr).text()).toBe("done\n");
+  expect(await child.exited).toBe(0);
+});

@@ -75,6 +75,29 @@ test("who consents in the browser has the server's tools approved as they stand"
   expect(tools).toMatchObject([{ name: "search", state: "approved" }]);
 });
 
+test("who waits for the end sees it only when the server was asked for its tools, also if that finds nothing new", async () => {
+  const before = await look();
+  const back = await begin();
+  const asked = Promise.withResolvers<void>();
+  const answered = Promise.withResolvers<void>();
+  service.intercept = async (_, request) => {
+    asked.resolve();
+    await answered.promise;
+    return await refusalOf(provider, request);
+  };
+  const page = fetch(back);
+  await asked.promise;
+  expect((await look()).updatedAt).toBe(before.updatedAt);
+  answered.resolve();
+  expect((await page).status).toBe(200);
+  const after = await look();
+  expect(after.status).toBe("ready");
+  expect(after.updatedAt).not.toBe(before.updatedAt);
+
+  await authorize();
+  expect((await look()).updatedAt).not.toBe(after.updatedAt);
+});
+
 test("who cancels in the browser gives nothing, and the owner is told what to do", async () => {
   const page = await fetch(await begin(false));
   expect([page.status, await page.text()]).toEqual([200, expect.stringContaining("The access was denied")]);

@@ -52,7 +52,7 @@ export function openRoom(hosts: readonly string[], publicUrl = PUBLIC_URL): Room
       const row = rowOf(serverId);
       return row ? { ...row, serverId, instanceId, accountId: caller.accountId } : undefined;
     },
-    onEnded: (_, failure) => void (failure !== null && failures.push(failure)),
+    onFailed: (_, reason) => void failures.push(reason),
   });
   let servers = 0;
   return {

@@ -27,6 +27,8 @@ export async function serve(options: ServeSettings): Promise<void> {
   const log = await createLog(config.logLevel, config.logFormat);
   requireOwnFolder(config);
   requireNoServer(config.dataDir);
+  // Before the start: as a container's first process, it would ignore a signal that nothing waits for.
+  const signalled = waitForSignal();
   const listener = bindAddress(config, log);
   for (const change of makePrivate(config.dataDir)) log.warn(change);
   const lock = lockDataFolder(config.dataDir);
@@ -34,7 +36,6 @@ export async function serve(options: ServeSettings): Promise<void> {
   const onTerminal = process.stdout.isTTY;
   const outbox = onTerminal ? showCodes(foundation.outbox) : foundation.outbox;
   const app = await startApp(listener, config, { ...foundation, outbox }, log);
-  const signalled = waitForSignal();
   const url = config.publicUrl ?? app.url;
   lock.announce(url);
   const everywhere = isEveryAddress(config.host) ? ", and every other address of this machine" : "";
@@ -105,7 +106,11 @@ const showCodes = (outbox: Outbox): Outbox => ({
   append(mail) {
     outbox.append(mail);
     const { to, code, subject } = mail;
-    say("  ", colours.dim("Mail to"), ` ${to}  `, colours.bold(code ?? subject));
+    try {
+      say("  ", colours.dim("Mail to"), ` ${to}  `, colours.bold(code ?? subject));
+    } catch {
+      // The terminal has gone: the code is in the outbox.
+    }
   },
 });
 

@@ -79,7 +79,7 @@ async function pipe(bundle: AsyncIterable<Uint8Array>): Promise<number> {
   let bytes = 0;
   for await (const chunk of bundle) {
     bytes += chunk.byteLength;
-    await streamBytes(chunk);
+    streamBytes(chunk);
   }
   return bytes;
 }

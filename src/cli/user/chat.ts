@@ -111,8 +111,12 @@ function readTyped(prompt: string, history: string[]): Promise<Typed> {
     };
     const pasted: string[] = [];
     lines.on("line", (line) => {
-      // Several lines at once were pasted: one message.
-      if (pasted.push(line) === 1) setImmediate(() => settle({ kind: "text", text: pasted.join("\n") }));
+      // Several lines at once were pasted: one message, with what follows the last line break.
+      if (pasted.push(line) > 1) return;
+      setImmediate(() => {
+        if (lines.line !== "") pasted.push(lines.line);
+        settle({ kind: "text", text: pasted.join("\n") });
+      });
     });
     lines.once("SIGINT", () => settle({ kind: "interrupt" }));
     lines.once("close", () => resolve({ kind: "end" }));

@@ -13,13 +13,14 @@ export interface LoginOptions extends ServerOptions {
 /**
  * `roost login`: signs in with a mailed code, or with `--key`. Saves the server's address and an API key, mode 0600,
  * under a profile that is named after the server's host by default. The server is `--url`, else that of the profile,
- * else this machine's.
+ * else that of the environment, else this machine's.
  */
 export async function login(options: LoginOptions): Promise<void> {
   const { profile, ...typed } = options;
-  const { url: named, key } = withEnvironment(typed);
+  const usual = withEnvironment(typed);
   const before = profile === undefined ? null : loginOf(profile);
-  const url = named ?? before?.url ?? DEFAULT_URL;
+  const url = typed.url ?? before?.url ?? usual.url ?? DEFAULT_URL;
+  const key = profile === undefined ? usual.key : typed.key;
   const account = key === undefined ? await signIn(url, options) : await saveKey(url, key, profile);
   if (options.json) printJson(account);
   else say(`Signed in to ${url} as ${account.email}: the balance is ${cents(account.balance)} ${account.currency}.`);

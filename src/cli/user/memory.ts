@@ -1,9 +1,9 @@
-import { Failure } from "../failure.ts";
-import { note, printJson, printTable, say, shortTime } from "../output.ts";
+import { UsageError } from "../failure.ts";
+import { note, noteJson, printJson, printTable, say, shortTime } from "../output.ts";
 import type { Records } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 import { AGENT, findAgent, findConversation, idsOf } from "./find.ts";
-import { confirm } from "./prompt.ts";
+import { confirm, onTerminal } from "./prompt.ts";
 
 const MEMORY = `${AGENT}/memory` as const;
 type Item = Records["MemoryFound"]["items"][number];
@@ -44,7 +44,7 @@ export async function forgetMemory(
   { run, conversation, dryRun, ...options }: ForgetOptions,
 ): Promise<void> {
   if ((run === undefined) === (conversation === undefined)) {
-    throw new Failure("give either --run or --conversation: what is to be forgotten?");
+    throw new UsageError("give either --run or --conversation: what is to be forgotten?");
   }
   const client = openClient(options);
   const found = await findAgent(client, instance, agent);
@@ -54,12 +54,13 @@ export async function forgetMemory(
       : { runId: run };
   const path = idsOf(found);
   const forget = (dry: "true" | "false") => client.delete(MEMORY, { path, query: { ...what, dryRun: dry } });
-  const isSure = dryRun === true || options.yes === true || options.json === true;
+  const isSure = dryRun === true || options.yes === true || (options.json === true && !onTerminal());
   if (!isSure) {
     const { items, deleted } = await forget("true");
-    print(items, "There is nothing to forget.");
-    if (deleted === 0) return;
-    await confirm(`Forget these ${deleted} lines and messages?`, undefined);
+    if (options.json) noteJson(items);
+    else print(items, "There is nothing to forget.");
+    if (deleted > 0) await confirm(`Forget these ${deleted} lines and messages?`, undefined);
+    else if (!options.json) return;
   }
   const forgotten = await forget(dryRun ? "true" : "false");
   if (options.json) printJson(forgotten);

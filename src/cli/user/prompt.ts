@@ -50,18 +50,27 @@ export async function confirm(question: string, given: true | undefined): Promis
   throw new Failure("nothing was changed");
 }
 
-/** Reads a line without showing what is typed. */
+/** Reads a line without showing what is typed. Throws for several lines that were pasted. */
 export function askHidden(question: string): Promise<string> {
   const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
   const lines = createInterface({ input: process.stdin, output: silent, terminal: true, historySize: 0 });
   // Only now: the terminal no longer echoes.
   askFor(question);
   return new Promise((resolve, reject) => {
-    lines.once("line", (line) => {
-      resolve(line);
-      lines.close();
+    let given = 0;
+    lines.on("line", (line) => {
+      if (++given > 1) return;
+      // Lines pasted at once come before this runs.
+      setImmediate(() => {
+        if (given === 1 && lines.line === "") resolve(line);
+        else reject(new Failure("several lines cannot be given here", "pipe them to standard input: … < FILE"));
+        lines.close();
+      });
     });
-    lines.on("SIGINT", () => lines.close());
+    lines.on("SIGINT", () => {
+      lines.close();
+      process.exit(130);
+    });
     lines.once("close", () => {
       note("");
       reject(new Failure("nothing was entered"));

@@ -55,8 +55,8 @@ export interface AuthorizationParts {
   publicUrl(): string;
   /** The server, as it is now. */
   find(serverId: string): OwnedServer | undefined;
-  /** Called in the transaction in which an authorization ends, with the reason for its owner if not well. */
-  onEnded(serverId: string, failure: string | null): void;
+  /** Called in a transaction when an authorization has failed, with the reason for its owner. */
+  onFailed(serverId: string, reason: string): void;
 }
 
 /** What is kept until the browser is back. */
@@ -107,7 +107,6 @@ export function createAuthorization(parts: AuthorizationParts): Authorization {
     const tokens = await exchange(grantor, client, { code, iss, verifier, callback }, ask, clock.now());
     store.transaction(() => {
       if (parts.find(server.serverId)?.url !== pending.url) throw new AuthorizationError("it was changed meanwhile");
-      parts.onEnded(server.serverId, null);
       parts.credentials.keep(server, { url: pending.url, grantor, client, tokens });
       const detail = { name: server.name, issuer: grantor.metadata.issuer };
       audit.append({ actor: "host", action: "mcp.authorized", subject: server.instanceId, detail });
@@ -144,7 +143,7 @@ export function createAuthorization(parts: AuthorizationParts): Authorization {
       const taken = take(state);
       if (taken === null) return { outcome: "unknown" };
       const { server, pending } = taken;
-      const failed = (reason: string) => store.transaction(() => parts.onEnded(server.serverId, reason));
+      const failed = (reason: string) => store.transaction(() => parts.onFailed(server.serverId, reason));
       try {
         // Before anything else that the browser brings is believed, a refusal included.
         requireIssuer(pending.grantor, iss);
