@@ -13,7 +13,7 @@ test("an account is mailed about its schedules ten times an hour at most, and ot
     mail: { send: async ({ to }: MailMessage) => void sent.push(to) },
     agents: { find: (agentId: string) => ({ agentId, instanceId: agentId, displayName: "Ada" }) },
     instances: { find: (instanceId: string) => ({ accountId: instanceId }) },
-    emailOf: (accountId) => accountId,
+    emailOf: (accountId: string) => accountId,
     publicUrl: () => "http://localhost",
   } as unknown as NoticeParts);
   const fail = (agentId: string, times: number) => {
