@@ -256,7 +256,9 @@ export async function createFeatures(
   const scheduling = createScheduling({
     ...{ store, clock, log, agents, workspaces, instances, quotas, modelChoice, messaging: conversations },
     tell:
-      config.smtpUrl === null ? () => {} : mailOfSchedules({ store, log, mail, agents, instances, emailOf, publicUrl }),
+      config.smtpUrl === null
+        ? () => {}
+        : mailOfSchedules({ store, clock, log, mail, agents, instances, emailOf, publicUrl }),
   });
   const { schedules } = scheduling;
   const arrivals = createArrivals({ store, clock, workspaces, quotas, removals });

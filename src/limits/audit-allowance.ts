@@ -16,9 +16,9 @@ const UNLIMITED_ACTORS: ReadonlySet<string> = new Set(["operator", "host"]);
 /** Always logged and never refused: something else bounds each of them (mailed codes, existing keys, money). */
 const ALWAYS_LOGGED = /^(sign_|account\.|payment\.|key\.revoke$)/;
 /** Never refused, and repeatable at will: beyond the allowance they are logged once a minute. */
-const SAMPLED = /^(tokens?|approval)\./;
-/** What agents do has rows of its own, and must not use up its owner's: beyond these it is not logged. */
-const OF_AGENTS = /^tool\./;
+const SAMPLED = /^tokens?\./;
+/** Calls of tools, and decisions about them: agents cause both, so each has rows of its own, beyond which nothing is logged. */
+const OF_AGENTS = /^(tool|approval)\./;
 const AGENTS_RATE = { seconds: 60, max: 60 };
 
 /**
@@ -28,12 +28,13 @@ const AGENTS_RATE = { seconds: 60, max: 60 };
 export function createAuditAllowance(clock: Clock): AdmitEntry {
   const now = secondsOf(clock);
   const rows = createTokenBuckets(now, MAX_ACCOUNTS);
-  const ofAgents = createFixedWindows(now, AGENTS_RATE, MAX_ACCOUNTS);
+  const ofAgents = createFixedWindows(now, AGENTS_RATE, 2 * MAX_ACCOUNTS);
   const samples = createFixedWindows(now, ONCE_A_MINUTE, MAX_ACCOUNTS);
 
   return (actor, action, detail) => {
     if (UNLIMITED_ACTORS.has(actor)) return true;
-    if (OF_AGENTS.test(action)) return ofAgents.count(actor) === 0;
+    const ofAgent = OF_AGENTS.exec(action)?.[0];
+    if (ofAgent !== undefined) return ofAgents.count(ofAgent + actor) === 0;
     const wait = rows.take(actor, RATE, 1 + Math.floor(detail.length / BYTES_PER_ROW));
     if (SAMPLED.test(action)) return samples.count(actor) === 0 || wait === 0;
     if (wait === 0 || ALWAYS_LOGGED.test(action)) return true;

@@ -158,22 +158,31 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     return child;
   }
 
-  /** A locked process that waits for its job; `stoodReady` if it was not started for it. */
+  /** A locked process that waits for its job; `stoodReady` if it was not started for it. Throws the signal's reason. */
   async function take(
     inside: Exclude<Level, "none">,
     whose: Record<string, unknown>,
+    signal: AbortSignal,
   ): Promise<{ child: Child; stoodReady: boolean }> {
     for (let tries = 0; tries < STARTS; tries++) {
+      signal.throwIfAborted();
       const [ready] = standby;
       if (ready) standby.delete(ready);
+      let child: Child;
       try {
-        const child = ready ?? startOne(inside);
-        if (await child.ready) return { child, stoodReady: ready !== undefined };
+        child = ready ?? startOne(inside);
       } catch (error) {
         if (error instanceof NotRun) throw error;
         log.warn({ err: error, ...whose }, "a process for a script could not be started");
+        continue;
       }
+      signal.addEventListener("abort", child.kill, { once: true });
+      const isReady = await child.ready;
+      signal.removeEventListener("abort", child.kill);
+      if (isReady) return { child, stoodReady: ready !== undefined };
+      if (!signal.aborted) log.warn({ reason: child.fault(), ...whose }, "a process for a script did not get ready");
     }
+    signal.throwIfAborted();
     throw new NotRun("the process for the script could not be started; run it again");
   }
 
@@ -203,11 +212,11 @@ export function createSandbox(options: SandboxOptions): Sandbox {
       await enter(accountId, instanceId, signal);
       const whose = { accountId, instanceId, runId };
       try {
-        let { child, stoodReady } = await take(inside, whose);
+        let { child, stoodReady } = await take(inside, whose, signal);
         let outcome = await child.run(job, signal);
         while (stoodReady && outcome.type === "killed" && outcome.why === "crash") {
           // It may have died while it stood there, unnoticed. A script changes nothing, so it may run twice.
-          ({ child, stoodReady } = await take(inside, whose));
+          ({ child, stoodReady } = await take(inside, whose, signal));
           outcome = await child.run(job, signal);
         }
         const how = outcome.type === "killed" ? outcome.why : outcome.type;

@@ -2,7 +2,7 @@ import { EgressError } from "../egress/refusal.ts";
 import { isNamedBy, shownHost, type Target } from "../egress/target.ts";
 import type { Store } from "../storage/store.ts";
 import { PLACEHOLDER, PLACEHOLDER_START, type Place, type SecretBroker } from "../tools/secret-broker.ts";
-import { MIN_HIDDEN_BYTES } from "./needles.ts";
+import { canBeHidden, MIN_HIDDEN_LENGTH } from "./needles.ts";
 import { createRedactor, redact } from "./redaction.ts";
 import type { Secrets } from "./secrets.ts";
 
@@ -53,10 +53,10 @@ export function createBroker({ store, secrets, accountOf, requirementsOf, isName
     const value = await store.commitSoon(() => secrets.read(instanceId, name), "full", accountOf(instanceId));
     if (value === undefined)
       throw new EgressError("secret", `this instance has no secret ${name}: ask its owner to store it`);
-    if (Buffer.byteLength(value) < MIN_HIDDEN_BYTES) {
+    if (!canBeHidden(value)) {
       throw new EgressError(
         "secret",
-        `the secret ${name} has fewer than ${MIN_HIDDEN_BYTES} bytes: it could not be hidden in an answer`,
+        `the secret ${name} has fewer than ${MIN_HIDDEN_LENGTH} characters: it could not be hidden in an answer`,
       );
     }
     return value;

@@ -1,4 +1,4 @@
-import { MIN_HIDDEN_BYTES, type Needle } from "./needles.ts";
+import { MIN_HIDDEN_LENGTH, type Needle } from "./needles.ts";
 
 /** Finds which of many texts is at a place, without trying them one by one. */
 export interface NeedleTree {
@@ -99,6 +99,6 @@ function endOf({ text: needle }: Needle, text: string, end: number): number {
 /** Of as many characters as the shortest needle has. */
 function hashAt(text: string, at: number): number {
   let hash = 0;
-  for (let more = 0; more < MIN_HIDDEN_BYTES; more++) hash = (hash << 3) ^ text.charCodeAt(at + more);
+  for (let more = 0; more < MIN_HIDDEN_LENGTH; more++) hash = (hash << 3) ^ text.charCodeAt(at + more);
   return hash & (STARTS - 1);
 }

@@ -5,7 +5,10 @@ export interface Needle {
 }
 
 /** Shorter values would be found everywhere, so they are not looked for, and never sent either. */
-export const MIN_HIDDEN_BYTES = 4;
+export const MIN_HIDDEN_LENGTH = 4;
+
+/** Whether a value is long enough, without the spaces around it: a header carries none of them. */
+export const canBeHidden = (value: string): boolean => value.trim().length >= MIN_HIDDEN_LENGTH;
 
 /**
  * The forms in which a server may send a value back, as one continuous text: itself, hexadecimal, with `+` for spaces, and
@@ -13,8 +16,8 @@ export const MIN_HIDDEN_BYTES = 4;
  * for (escapes.ts).
  */
 export function needlesOf(name: string, value: string): Needle[] {
+  if (!canBeHidden(value)) return [];
   const bytes = Buffer.from(value);
-  if (bytes.length < MIN_HIDDEN_BYTES) return [];
   const hex = bytes.toString("hex");
   const parts = [0, 1, 2].map((before) => base64Part(bytes, before));
   const texts = [
@@ -26,7 +29,7 @@ export function needlesOf(name: string, value: string): Needle[] {
     ...parts,
     ...parts.map((part) => part.replaceAll("+", "-").replaceAll("/", "_")),
   ];
-  return [...new Set(texts)].filter(({ length }) => length >= MIN_HIDDEN_BYTES).map((text) => ({ text, name }));
+  return [...new Set(texts)].filter(({ length }) => length >= MIN_HIDDEN_LENGTH).map((text) => ({ text, name }));
 }
 
 /**

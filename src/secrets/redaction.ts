@@ -15,7 +15,7 @@ const mark = (name: string): string => `[secret ${name}]`;
 /**
  * Replaces every secret's value in a text, in all forms in which servers send values back: as it is, as base64 or
  * hexadecimal, and percent-encoded or escaped for JSON, HTML or Markdown, also several times. Values of fewer than
- * four bytes are left. Takes time in proportion to the text, in slices.
+ * four characters are left. Takes time in proportion to the text, in slices.
  */
 export async function redact(text: string, secrets: ReadonlyMap<string, string>): Promise<string> {
   const redactOne = await createRedactor(secrets);

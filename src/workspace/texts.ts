@@ -34,7 +34,7 @@ export function createTexts(keptCharacters = KEPT_CHARACTERS): Texts {
   const charactersOf = ({ text }: Kept) => TEXT_CHARACTERS + (text?.length ?? 0);
 
   function keep(folder: string, texts: Map<string, Kept>): void {
-    kept.set(folder, texts);
+    if (texts.size > 0) kept.set(folder, texts);
     for (const one of texts.values()) total += charactersOf(one);
     for (const oldest of kept.keys()) {
       if (total <= keptCharacters) break;
@@ -51,23 +51,24 @@ export function createTexts(keptCharacters = KEPT_CHARACTERS): Texts {
 
   return {
     read(folder, names) {
-      const before = forget(folder);
-      const now = new Map<string, Kept>();
+      // What was read by other names, such as a heartbeat's, stays.
+      const texts = forget(folder) ?? new Map<string, Kept>();
       const settledMs = Date.now() - SETTLED_MS;
       const found = openJail(folder).readIn([], MAX_FILE_BYTES, (read, stat) =>
         names.flatMap((name) => {
+          const was = texts.get(name);
+          texts.delete(name);
           const is = stat(name);
           if (is === null) return [];
-          const was = before?.get(name);
           const isSame =
             was?.inode === is.inode && was.size === is.size && was.mtimeMs === is.mtimeMs && was.ctimeMs === is.ctimeMs;
           const bytes = isSame ? null : read(name);
           const text = isSame ? was.text : bytes && textOf(bytes);
-          if (is.ctimeMs < settledMs) now.set(name, { ...is, text });
+          if (is.ctimeMs < settledMs) texts.set(name, { ...is, text });
           return text === null ? [] : [{ name, text }];
         }),
       );
-      keep(folder, now);
+      keep(folder, texts);
       return found;
     },
   };

@@ -133,18 +133,19 @@ test("tokens can always be revoked, but beyond the allowance that is logged once
   expect([accounts.get(owner.accountId).tokenEpoch, told()]).toEqual([150, 2]);
 });
 
-test("what an account's agents do is logged up to 60 times a minute, never refused, and takes none of its owner's rows", async () => {
+test("calls of tools, and decisions about them, are each logged up to 60 times a minute, never refused, and take none of the owner's rows", async () => {
   const { audit, store } = server.foundation;
-  const call = (times: number) =>
+  const append = (action: string, times: number) =>
     store.transaction(() => {
-      for (let at = 0; at < times; at++) audit.append({ actor: owner.accountId, action: "tool.call", subject: "agt" });
+      for (let at = 0; at < times; at++) audit.append({ actor: owner.accountId, action, subject: "agt" });
     });
-  const told = () => rowsOf(owner.accountId, "tool.call");
-  call(2_000);
-  expect([told(), (await write()).status]).toEqual([60, 201]);
+  const told = () => [rowsOf(owner.accountId, "tool.call"), rowsOf(owner.accountId, "approval.decide")];
+  append("tool.call", 2_000);
+  append("approval.decide", 2_000);
+  expect([told(), (await write()).status]).toEqual([[60, 60], 201]);
   clock.advance(MINUTE);
-  call(1);
-  expect(told()).toBe(61);
+  append("approval.decide", 1);
+  expect(told()).toEqual([60, 61]);
 });
 
 test("beyond the allowance a key is refused from new addresses, but not from known ones", async () => {

@@ -96,7 +96,7 @@ test("a value is not looked through for placeholders", async () => {
   expect(await room.fill(API, ["text", "{{secret:TOKEN}}"])).toEqual(["{{secret:KEY}}"]);
 });
 
-test.each(["a\r\nX-Evil: 1", "a\nb-line", "tab\u0000zero", "snow☃man", "\n\n\n\n"])(
+test.each(["a\r\nX-Evil: 1", "a\nb-line", "tab\u0000zero", "snow☃man"])(
   "%j cannot be smuggled into a header",
   async (value) => {
     await using room = openRoom({ TOKEN: value });
@@ -137,11 +137,16 @@ test("a secret goes only to the hosts that its skill declares, with their ports,
 });
 
 test("a secret that is missing, or too short to be found again, is not sent", async () => {
-  await using room = openRoom({ TOKEN: "abc" });
-  expect(await room.fill(API, ["header", "{{secret:KEY}}"])).toBe(
+  await using empty = openRoom({});
+  expect(await empty.fill(API, ["header", "{{secret:KEY}}"])).toBe(
     "this instance has no secret KEY: ask its owner to store it",
   );
-  expect(await room.fill(API, ["header", "{{secret:TOKEN}}"])).toContain("fewer than 4 bytes");
+  for (const value of ["abc", "abc\n", "密码鎖", " \n\n\n\n "]) {
+    await using room = openRoom({ TOKEN: value });
+    for (const place of ["header", "json"] as const) {
+      expect(await room.fill(API, [place, "{{secret:TOKEN}}"])).toContain("fewer than 4 characters");
+    }
+  }
 });
 
 test("each use is in the audit log before it leaves, without the value; looking for values is none", async () => {

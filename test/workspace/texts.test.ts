@@ -40,6 +40,19 @@ test("files that have not changed are not opened again", async () => {
   expect(opened(() => expect(read(texts)).toEqual([["SOUL.md", "gruff"]]))).toBe(0);
 });
 
+test("reading other files of a folder takes nothing from what was kept", async () => {
+  write("SOUL.md", "gruff");
+  write("HEARTBEAT.md", "look");
+  await settle();
+  const texts = createTexts();
+  const readOther = () => texts.read(folder, ["HEARTBEAT.md"]);
+  expect([read(texts), readOther()]).toEqual([[["SOUL.md", "gruff"]], [{ name: "HEARTBEAT.md", text: "look" }]]);
+  expect(opened(() => expect(read(texts)).toEqual([["SOUL.md", "gruff"]]))).toBe(0);
+  fs.rmSync(join(folder, "SOUL.md"));
+  readOther();
+  expect(read(texts)).toEqual([]);
+});
+
 test("a changed file is read again, even if its size and time are made the same as before", async () => {
   write("SOUL.md", "gruff");
   await settle();
