@@ -10,6 +10,8 @@ export interface Subscription {
   /** Also set for a run: its conversation. */
   conversationId: string | null;
   runId: string | null;
+  /** Whether that run is over: the stream then ends with what the log has of it, if it has any. */
+  isOver?: boolean;
 }
 
 export interface Hub {
@@ -128,6 +130,8 @@ export function createHub(read: EventReader["follow"], pingMs = PING_MS): Hub {
       }
       stream.live = found.isEnd;
       const sent = send(stream, found.rows, found.upTo);
+      // Its reader had its last event already.
+      if (found.isEnd && stream.isOver && isOpen(stream)) close(stream);
       // What it skips fills no buffer, so nothing else would end the loop before the log does.
       if (!found.isEnd && (sent === 0 || sent < found.rows.length)) {
         searchLater(stream);
