@@ -223,7 +223,10 @@ export function agentRoutes(instances: Instances, agents: Agents, workspaces: Wo
         const { ifNoneMatch } = conditionOf(request);
         return ifNoneMatch !== null && namesWeakly(ifNoneMatch, etag)
           ? new Response(null, { status: 304, headers })
-          : new Response(new Uint8Array(bytes), { headers });
+          : // Bun says the length only when it sends the answer, and its reader is charged for it before.
+            new Response(new Uint8Array(bytes), {
+              headers: { ...headers, "Content-Length": String(bytes.byteLength) },
+            });
       },
     }),
     route({

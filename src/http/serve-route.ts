@@ -135,14 +135,18 @@ async function answerOnce(exchange: Exchange, caller: Caller, key: string, incom
   const begun = parts.idempotency.begin(caller.accountId, key, asked);
   if (begun.kind === "replay") return replayed(exchange, caller, body, begun.stored);
   const { attempt } = begun;
+  const spend = <T>(work: () => T): T => parts.turns.spend(caller.accountId, work);
+  // What no commit of the operation has stored shares its commit with others, in the account's turn.
+  const store = (save: () => void) => parts.commits.shared(() => spend(save), caller.accountId);
   try {
-    const result = await handle(exchange, caller, { incoming: receivedBody(body), attempt });
-    if (!attempt.saved()) keep(route, attempt, result);
+    const result = await spend(() => handle(exchange, caller, { incoming: receivedBody(body), attempt }));
+    if (!attempt.saved() && !(result instanceof Response)) await store(() => keep(route, attempt, result));
     return toResponse(exchange, result);
   } catch (thrown) {
     const error = toAppError(thrown);
     if (!attempt.saved() && error.isKept && KEPT_ERRORS.has(error.status)) {
-      attempt.save({ status: error.status, body: await errorAnswer(error, requestId, null, route.errorForm).text() });
+      const kept = await errorAnswer(error, requestId, null, route.errorForm).text();
+      await store(() => attempt.save({ status: error.status, body: kept }));
     }
     throw thrown;
   } finally {

@@ -9,7 +9,7 @@ import type { EventLog } from "./events/event-log.ts";
 import { EventRecord } from "./events/event-record.ts";
 import type { EventStream, Hub, Subscription } from "./events/hub.ts";
 import type { Runs } from "./runs/runs.ts";
-import type { Conversation } from "./schema.ts";
+import { type Conversation, isUnfinished } from "./schema.ts";
 
 export interface EventStreamParts {
   hub: Hub;
@@ -92,10 +92,11 @@ export function eventRoute({ runs, events, hub, lasting, streams, named }: Event
       const cursor = cursorOf(request.headers.get("last-event-id"), query().after);
       const after = cursor === null && run ? events.startOf(run) : events.startAt(agentId, cursor);
       const runId = run?.runId ?? null;
+      const isOver = run !== null && !isUnfinished(run);
       const place = lasting.open(caller, "events");
       const response = streams.toResponse(
         request,
-        streams.follow(place, hub.open, { agentId, after, conversationId, runId }),
+        streams.follow(place, hub.open, { agentId, after, conversationId, runId, isOver }),
       );
       // A stream that breaks before its first event is continued from here.
       response.headers.set("Last-Event-ID", String(after));

@@ -221,7 +221,7 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
       query: z.object({ conversationId: ofConversation }),
       answer: z.object({ agentId: idForm("agt"), deleted: z.literal(true) }),
       find: named,
-      commit: "alone",
+      commit: "shared",
       write({ found: { agent, named } }) {
         messages.clear((named ?? conversations.get(agent)).conversationId);
         return { agentId: agent.agentId, deleted: true };

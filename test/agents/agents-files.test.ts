@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, beforeEach, describe, expect, spyOn, test } from "bun:test";
 import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 
 let server: TestServer;
@@ -38,6 +38,23 @@ describe("a workspace file", () => {
     expect(headers.get("content-security-policy")).toContain("sandbox");
     await put("same.html", text);
     expect(await etagOf("same.html")).toBe(headers.get("etag") ?? "");
+  });
+
+  test("says its length before it is sent, by which its reader is charged", async () => {
+    const route = server.app.routes.find(({ name }) => name === "getAgentFile");
+    if (!route) throw new Error("no such route");
+    await put("long.md", "é".repeat(50 * KIB));
+    const { handle } = route;
+    const lengths: unknown[] = [];
+    const spy = spyOn(route, "handle").mockImplementation((call) => {
+      const answer = handle(call);
+      lengths.push(answer instanceof Response && answer.headers.get("content-length"));
+      return answer;
+    });
+    const { headers } = await get("long.md");
+    await get("long.md", { "If-None-Match": headers.get("etag") ?? "" });
+    spy.mockRestore();
+    expect(lengths).toEqual([String(100 * KIB), null]);
   });
 
   test("is created: 201; or replaced: 200; with its record and ETag", async () => {

@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { z } from "zod";
 import { Reply } from "../../src/http/answer.ts";
+import type { ServingParts } from "../../src/http/exchange.ts";
 import { type Route, route } from "../../src/http/route.ts";
 import { AppError, type ErrorCode } from "../../src/lib/app-error.ts";
 import { DAY, handClock, SECOND } from "../lib/hand-clock.ts";
-import { openGround, serve } from "../support/route-harness.ts";
+import { type Ground, openGround, serve } from "../support/route-harness.ts";
 import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 
 const clock = handClock();
@@ -210,7 +211,7 @@ describe("the header", () => {
 });
 
 /** A route that does what the test says, served by the real plumbing. */
-function room(operate: () => unknown) {
+function room(operate: () => unknown, partsOf: (ground: Ground) => Partial<ServingParts> = () => ({})) {
   const ground = openGround();
   const table: Route[] = [
     route({
@@ -225,9 +226,10 @@ function room(operate: () => unknown) {
       handle: () => operate(),
     }),
   ];
-  const server = serve(table, ground);
+  const server = serve(table, ground, partsOf(ground));
   const caller = ground.account();
   return {
+    caller,
     ask: () => server.send(caller, "POST", "/v1/do", undefined, { "Idempotency-Key": "k" }),
     askOther: () => server.send(caller, "POST", "/v1/do", { other: 1 }, { "Idempotency-Key": "k" }),
     async [Symbol.asyncDispose]() {
@@ -284,6 +286,37 @@ describe("an operation", () => {
     expect(again.status).toBe(first.status);
     expect(again.headers.get("idempotent-replayed")).toBe(isKept ? "true" : null);
     expect(times).toBe(isKept ? 1 : 2);
+  });
+
+  test.each([
+    ["an answer", () => ({ done: true })],
+    [
+      "an error",
+      () => {
+        throw new AppError("not_found", "no");
+      },
+    ],
+  ])("that commits nothing has %p stored in a commit that others share, in its account's turn", async (_, operate) => {
+    const owners: (string | undefined)[] = [];
+    let ownCommits = 0;
+    await using one = room(operate, ({ store }) => {
+      const { transaction } = store;
+      store.transaction = (work) => {
+        if (!store.sqlite.inTransaction) ownCommits++;
+        return transaction(work);
+      };
+      const shared = <T>(work: () => T, accountId?: string) => {
+        owners.push(accountId);
+        return store.commitSoon(work, "full", accountId);
+      };
+      return { commits: { shared, alone: async (work) => store.transaction(work) } };
+    });
+    const { status } = await one.ask();
+    expect(owners).toEqual([one.caller.accountId]);
+    expect(ownCommits).toBe(0);
+    const again = await one.ask();
+    expect([again.status, again.headers.get("idempotent-replayed")]).toEqual([status, "true"]);
+    expect(owners.length).toBe(1);
   });
 
   test("that fails unexpectedly is not stored", async () => {

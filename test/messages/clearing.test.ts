@@ -63,6 +63,20 @@ describe("clearing a long conversation", () => {
     expect(changes() - before).toBe(1);
   });
 
+  test("shares its commit, in its account's turn: the thread does not wait for the disk", async () => {
+    const { store } = it.server.foundation;
+    past(it.agent, it.instance, 1);
+    const { commitSoon } = store;
+    const owners: (string | undefined)[] = [];
+    store.commitSoon = (work, durability, owner) => {
+      if (durability === "full") owners.push(owner);
+      return commitSoon(work, durability, owner);
+    };
+    const { status } = await it.person.ask("DELETE", it.at("/messages"));
+    store.commitSoon = commitSoon;
+    expect([status, owners]).toEqual([200, [it.person.accountId]]);
+  });
+
   test("is seen at once by everybody, and its rows are removed in the background", async () => {
     const { agent, instance } = it;
     const [runId = ""] = past(agent, instance);

@@ -241,6 +241,17 @@ test("a run's own stream has its events from the first, also while it runs, and 
   expect(await afterwards.rest()).toEqual(told);
 });
 
+test("the stream of a run that is over ends, whatever its reader has had of it already", async () => {
+  const runId = (await it.send("hi")).body.runId;
+  await using whole = await ofRun(runId);
+  const told = idsOf(await whole.rest());
+  await it.send("again");
+  for (const after of [0, ...told, 10]) {
+    await using resumed = await ofRun(runId, `&after=${after}`);
+    expect([after, idsOf(await resumed.rest())]).toEqual([after, told.filter((id) => id > after)]);
+  }
+});
+
 test("an unknown run, or one of another agent, is not found", async () => {
   const runId = await it.queue("hi");
   await it.begin();

@@ -119,6 +119,27 @@ test("a run's stream has only the run's events, and ends after its last", async 
   expect(log.hub.openStreams()).toBe(0);
 });
 
+test("a run's stream looks for its events among others' a part at a time, so that no turn of the host is long", async () => {
+  const log = createLog();
+  log.append(20_000, { runId: "run_b" });
+  for (let own = 0; own < 50; own++) {
+    log.append(199, { runId: "run_b" });
+    log.append(1);
+  }
+  log.append(1, { type: "run.completed" });
+  log.reads.length = 0;
+  const stream = log.open(0, "run_a");
+  expect(log.reads.length).toBe(1);
+  let inOneTurn = 0;
+  for (let ended = false; !ended; ended = log.hub.openStreams() === 0) {
+    const before = log.reads.length;
+    await turn();
+    inOneTurn = Math.max(inOneTurn, log.reads.length - before);
+  }
+  expect(inOneTurn).toBeLessThan(5);
+  expect((await stream.rest()).map(({ id }) => id)).toEqual([...oneTo(50).map((nth) => 20_000 + 200 * nth), 30_001]);
+});
+
 test("an ended agent's streams end after what they were sent; other agents' continue", async () => {
   const log = createLog();
   const stream = log.open(0);

@@ -10,6 +10,8 @@ export interface Subscription {
   /** Also set for a run: its conversation. */
   conversationId: string | null;
   runId: string | null;
+  /** Whether that run is over: the stream then ends with what the log has of it, if it has any. */
+  isOver?: boolean;
 }
 
 export interface Hub {
@@ -42,7 +44,7 @@ interface Stream extends Subscription {
   pinged: Set<Stream>;
 }
 
-/** How much of one event loop turn may go into skipping cleared events. */
+/** How much of one event loop turn may go into skipping cleared events, and those of other runs. */
 const SEARCH_MS = 2;
 
 const PING_MS = 15_000;
@@ -74,7 +76,7 @@ export function createHub(read: EventReader["follow"], pingMs = PING_MS): Hub {
   let turn = 0;
   let opened = 0;
   let count = 0;
-  /** Streams that have only found hidden events so far, and continue in the next turn. */
+  /** Streams that have found events to skip, and continue in the next turn. */
   const searching = new Set<Stream>();
   let searchesNext = false;
   const searchTime = createTurnBudget(SEARCH_MS);
@@ -102,17 +104,18 @@ export function createHub(read: EventReader["follow"], pingMs = PING_MS): Hub {
     stream.controller.close();
   }
 
-  /** Sends events that are complete up to `upTo`. Ends a run's stream after its last event. */
-  function send(stream: Stream, rows: StoredEvent[], upTo: number, encoded?: Uint8Array): void {
+  /** Sends events that are complete up to `upTo`. Ends a run's stream after its last event. Returns how many it sent. */
+  function send(stream: Stream, rows: StoredEvent[], upTo: number, encoded?: Uint8Array): number {
     const { runId, conversationId, controller } = stream;
     stream.after = upTo;
     if (followsAll(stream)) {
       if (rows.length > 0) controller.enqueue(encoded ?? encode(rows));
-      return;
+      return rows.length;
     }
     const own = rows.filter((row) => (runId === null ? row.conversationId === conversationId : row.runId === runId));
     if (own.length > 0) controller.enqueue(encode(own));
     if (runId !== null && own.some((row) => endsRun(row.type))) close(stream);
+    return own.length;
   }
 
   /** Reads the log until the reader's buffer is full or it has everything. */
@@ -126,8 +129,11 @@ export function createHub(read: EventReader["follow"], pingMs = PING_MS): Hub {
         return;
       }
       stream.live = found.isEnd;
-      send(stream, found.rows, found.upTo);
-      if (!found.isEnd && found.rows.length === 0) {
+      const sent = send(stream, found.rows, found.upTo);
+      // Its reader had its last event already.
+      if (found.isEnd && stream.isOver && isOpen(stream)) close(stream);
+      // What it skips fills no buffer, so nothing else would end the loop before the log does.
+      if (!found.isEnd && (sent === 0 || sent < found.rows.length)) {
         searchLater(stream);
         return;
       }
@@ -171,7 +177,8 @@ export function createHub(read: EventReader["follow"], pingMs = PING_MS): Hub {
           controller.enqueue(RETRY);
           catchUp(stream);
         },
-        pull: () => stream && catchUp(stream),
+        // A search goes on by itself, and is not to be hurried by what it finds.
+        pull: () => void (stream && !searching.has(stream) && catchUp(stream)),
         cancel: () => stream && remove(stream),
       },
       { highWaterMark: BUFFER_BYTES, size: (chunk) => chunk?.byteLength ?? 0 },
