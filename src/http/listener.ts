@@ -51,6 +51,8 @@ export function listen({ hostname, port, publicUrl, trustProxy, log }: ListenOpt
     maxRequestBodySize: SOCKET_BODY_BYTES,
     // Bun's page about an error is for its own developers.
     development: false,
+    // Without development, Bun would let a second server listen on the same port.
+    reusePort: false,
     fetch(request) {
       if (loopback && !isOwnHost(request.headers.get("host"), publicHost)) return wrongHost(request);
       if (!proxyIsKnown && namesClient(request) && isLoopbackAddress(socketAddressOf(request))) {

@@ -96,8 +96,8 @@ test("saved logins fit", async () => {
   const email = `${"ada.lovelace.".repeat(6)}@example.org`;
   await using other = startHostileServer({ ...RECORD, email });
   const profile = "a-profile-with-a-name-that-is-rather-long-for-its-place";
-  const env = { ROOST_URL: other.url, ROOST_API_KEY: "rst_live_test" };
-  expect((await run(home, ["login", "--profile", profile], { env })).code).toBe(0);
+  const login = ["login", "--profile", profile, "--url", other.url, "--key", "rst_live_test"];
+  expect((await run(home, login)).code).toBe(0);
   const lines = await linesOf(["profile", "list"]);
   expect(lines).toHaveLength(2);
   expect(widest(lines)).toBeLessThanOrEqual(COLUMNS);
