@@ -122,6 +122,10 @@ async function withBody<T>(
 /** Errors of the operation itself, which a repetition with the same key gets again. */
 const KEPT_ERRORS = new Set([400, 404, 409]);
 
+/** A function of its own: one that waits for the answer would keep the body with what its closures share. */
+const handleInTurn = (exchange: Exchange, caller: Caller, input: CallInput): unknown =>
+  exchange.parts.turns.spend(caller.accountId, () => handle(exchange, caller, input));
+
 async function answerOnce(exchange: Exchange, caller: Caller, key: string, incoming: IncomingBody): Promise<Response> {
   const { route, parts, request, params, requestId } = exchange;
   const body = keyRefusal(key) ?? (await incoming.bytes().catch(asRefusal));
@@ -135,11 +139,11 @@ async function answerOnce(exchange: Exchange, caller: Caller, key: string, incom
   const begun = parts.idempotency.begin(caller.accountId, key, asked);
   if (begun.kind === "replay") return replayed(exchange, caller, body, begun.stored);
   const { attempt } = begun;
-  const spend = <T>(work: () => T): T => parts.turns.spend(caller.accountId, work);
   // What no commit of the operation has stored shares its commit with others, in the account's turn.
-  const store = (save: () => void) => parts.commits.shared(() => spend(save), caller.accountId);
+  const store = (save: () => void) =>
+    parts.commits.shared(() => parts.turns.spend(caller.accountId, save), caller.accountId);
   try {
-    const result = await spend(() => handle(exchange, caller, { incoming: receivedBody(body), attempt }));
+    const result = await handleInTurn(exchange, caller, { incoming: receivedBody(body), attempt });
     if (!attempt.saved() && !(result instanceof Response)) await store(() => keep(route, attempt, result));
     return toResponse(exchange, result);
   } catch (thrown) {
