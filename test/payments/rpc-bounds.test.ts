@@ -101,15 +101,20 @@ test("an account has 300 lookups a minute, whatever it presents", async () => {
   expect((await launch(person, txHash)).status).toBe(402);
 });
 
-/** Calls about these transactions are answered when released; all others go to the chain at once. */
+/**
+ * Calls about these transactions are answered when released; all others go to the chain at once. `most`: of those that
+ * wait at a time, without those that were given up after a node's deadline.
+ */
 function hangFor(paying: Paying, isHung: (txHash: string) => boolean): { most(): number; letGo(): void } {
   const { promise: released, resolve: letGo } = Promise.withResolvers<void>();
   let [now, most] = [0, 0];
-  paying.proxy.answer(async ({ id, method, params }) => {
+  paying.proxy.answer(async ({ id, method, params, signal }) => {
     if (method === "eth_getTransactionReceipt" && isHung(String(params[0]))) {
       now += 1;
       most = Math.max(most, now);
-      await released;
+      const givenUp = Promise.withResolvers<void>();
+      signal.addEventListener("abort", () => givenUp.resolve(), { once: true });
+      await Promise.race([released, givenUp.promise]);
       now -= 1;
       return Response.json({ jsonrpc: "2.0", id, result: null });
     }

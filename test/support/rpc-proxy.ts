@@ -22,6 +22,8 @@ export interface RpcCall {
   id: unknown;
   method: string;
   params: unknown[];
+  /** Aborted when its client has given it up. */
+  signal: AbortSignal;
 }
 
 type Mode = (call: RpcCall, body: string) => Response | Promise<Response>;
@@ -44,7 +46,7 @@ export function startRpcProxy(target: string): RpcProxy {
     development: false,
     async fetch(request) {
       const body = await request.text();
-      const call = JSON.parse(body) as RpcCall;
+      const call: RpcCall = { ...JSON.parse(body), signal: request.signal };
       counted.set(call.method, (counted.get(call.method) ?? 0) + 1);
       request.signal.addEventListener("abort", () => {
         left += 1;

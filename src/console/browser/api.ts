@@ -19,9 +19,13 @@ export const roost = createRoost({
   credential: () => token,
   retries: 0,
   async fetch(url, init) {
+    const asked = token;
     const answer = await fetch(url, init);
-    if (answer.status === 401 && token !== null) endSession("Your session has ended. Sign in again.", keepDrafts);
-    return answer;
+    if (answer.status !== 401 || asked === null) return answer;
+    // Read before the page is left, which would cut it off: whoever has asked then keeps what could not be sent.
+    const body = await answer.text();
+    setTimeout(() => token === asked && endSession("Your session has ended. Sign in again.", keepDrafts));
+    return new Response(body, answer);
   },
 });
 
