@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite";
 import fs from "node:fs";
 import { join } from "node:path";
-import { syncFile, syncFolder } from "../lib/private-file.ts";
+import { keepOwner, makePrivateFolder, syncFile, syncFolder } from "../lib/private-file.ts";
 import { lockDataFolder } from "../storage/lock.ts";
 import { copiesBeforeMigrations, type DatabaseCopy, schemaVersion } from "../storage/migrate.ts";
 
@@ -34,9 +34,10 @@ export function rollBack(dataDir: string): RolledBack {
     }
     requireSound(older);
     const keptIn = join(dataDir, "backups", `before-rollback-from-${from}-${stamp()}`);
-    fs.mkdirSync(keptIn, { mode: 0o700 });
+    makePrivateFolder(keptIn);
     const next = `${path}.rollback`;
     fs.copyFileSync(older.path, next);
+    keepOwner(dataDir, next);
     syncFile(next);
     const unknown = unknownWorkspaces(dataDir, next);
     for (const folder of unknown) linkTree(join(dataDir, folder), join(keptIn, folder));
@@ -117,6 +118,7 @@ function replaceAuditHead(dataDir: string, older: string | null, keptIn: string)
   }
   const next = `${head}.rollback`;
   fs.copyFileSync(older, next);
+  keepOwner(dataDir, next);
   syncFile(next);
   fs.renameSync(next, head);
 }

@@ -4,6 +4,7 @@ import { type Dirent, existsSync } from "node:fs";
 import { mkdir, open, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { shortageOf } from "../lib/free-space.ts";
+import { makePrivateFolder } from "../lib/private-file.ts";
 import { MANIFEST, manifestPath } from "../models/store/manifest.ts";
 import { listModels } from "../models/store/store.ts";
 import { openError } from "../storage/connection.ts";
@@ -42,8 +43,9 @@ const LEFT_BEHIND = /^\.(work|verify)-|^\..*\.unfinished$/;
 /** A new folder for work on a backup in the data folder: beside finished ones, on the disk that has room for them. */
 export async function makeWorkFolder(dataDir: string, kind: "work" | "verify"): Promise<string> {
   const backups = join(dataDir, "backups");
+  makePrivateFolder(backups);
   const folder = join(backups, `.${kind}-${randomUUID()}`);
-  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await mkdir(folder, { mode: 0o700 });
   await removeLeftBehind(backups, LEFT_BEHIND);
   return folder;
 }

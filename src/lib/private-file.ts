@@ -34,7 +34,9 @@ export function readPrivateJson(path: string): unknown {
 
 function write(path: string, content: string | Uint8Array): void {
   const temporary = `${path}.${process.pid}.tmp`;
-  const file = fs.openSync(temporary, "w", 0o600);
+  // A new file: nothing is written through a link that somebody may have put there.
+  fs.rmSync(temporary, { force: true });
+  const file = openNew(temporary);
   try {
     const bytes = typeof content === "string" ? Buffer.from(content) : content;
     for (let at = 0; at < bytes.byteLength; ) at += fs.writeSync(file, bytes, at);
@@ -44,6 +46,49 @@ function write(path: string, content: string | Uint8Array): void {
   }
   fs.renameSync(temporary, path);
   syncFolder(dirname(path));
+}
+
+/**
+ * Creates an empty file that only its owner can read (0600), if it is missing. An existing one is not opened: closing it
+ * again would drop the locks that another connection of this process holds on it.
+ */
+export function createPrivateFile(path: string): void {
+  try {
+    fs.closeSync(openNew(path));
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+  }
+}
+
+function openNew(path: string): number {
+  const file = fs.openSync(path, "wx", 0o600);
+  giveToOwnerOf(dirname(path), file);
+  return file;
+}
+
+/** Creates a folder that only its owner can enter (0700), if it is missing. */
+export function makePrivateFolder(path: string): void {
+  if (fs.mkdirSync(path, { recursive: true, mode: 0o700 }) !== undefined) keepOwner(dirname(path), path);
+}
+
+/**
+ * Root may work in the folder of the user that the server runs as: what it makes there belongs to that user, who could
+ * not use it otherwise.
+ */
+export function keepOwner(folder: string, path: string): void {
+  const file = fs.openSync(path, fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW);
+  try {
+    giveToOwnerOf(folder, file);
+  } finally {
+    fs.closeSync(file);
+  }
+}
+
+/** By its descriptor: a path may lead elsewhere by now. */
+function giveToOwnerOf(folder: string, file: number): void {
+  if (process.getuid?.() !== 0) return;
+  const { uid, gid } = fs.statSync(folder);
+  if (uid !== 0) fs.fchownSync(file, uid, gid);
 }
 
 /** Puts a file's content on disk. */

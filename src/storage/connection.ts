@@ -1,6 +1,7 @@
 import type { Database } from "bun:sqlite";
-import { accessSync, closeSync, constants, existsSync, openSync, statSync } from "node:fs";
+import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { createPrivateFile } from "../lib/private-file.ts";
 import { describeSystemError, isSystemError } from "../lib/system-error.ts";
 
 export const damagedError = (path: string, finding: string): Error =>
@@ -53,17 +54,13 @@ export function emptiedError(path: string): Error | null {
 }
 
 /**
- * SQLite would create the file readable by all; its WAL takes the same mode. An existing file is not opened: closing it
- * again would drop the locks that another connection of this process holds on it. Throws if it has lost its content.
+ * SQLite would create the file readable by all; its WAL takes the same mode and owner. Throws if an existing one has lost
+ * its content.
  */
 export function createPrivately(path: string): void {
   const emptied = emptiedError(path);
   if (emptied !== null) throw emptied;
-  try {
-    closeSync(openSync(path, "wx", 0o600));
-  } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
-  }
+  createPrivateFile(path);
 }
 
 export function prepareConnection(sqlite: Database): void {

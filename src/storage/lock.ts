@@ -1,6 +1,7 @@
 import { Database } from "bun:sqlite";
 import { chmodSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { createPrivateFile } from "../lib/private-file.ts";
 import { openError } from "./connection.ts";
 
 /** Keeps locks from being garbage-collected, which would release them. */
@@ -26,7 +27,6 @@ export function lockDataFolder(dataDir: string): DataFolderLock {
   const path = lockFile(dataDir);
   const lock = openLock(path);
   try {
-    chmodSync(path, 0o600);
     lock.run(`PRAGMA busy_timeout = ${PROBE_TIMEOUT_MS}`);
     lock.run("PRAGMA journal_mode = DELETE");
     lock.run("BEGIN EXCLUSIVE");
@@ -56,7 +56,6 @@ export function lockDataFolder(dataDir: string): DataFolderLock {
 export function holdFile(path: string): { release(): void } | null {
   const lock = openLock(path);
   try {
-    chmodSync(path, 0o600);
     lock.run("PRAGMA journal_mode = DELETE");
     lock.run("BEGIN EXCLUSIVE");
   } catch (cause) {
@@ -83,6 +82,8 @@ export function requireNoServer(dataDir: string): void {
 
 function openLock(path: string): Database {
   try {
+    createPrivateFile(path);
+    chmodSync(path, 0o600);
     return new Database(path, { create: true });
   } catch (error) {
     throw openError(path, error);

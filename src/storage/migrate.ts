@@ -1,7 +1,7 @@
 import type { Database } from "bun:sqlite";
-import { copyFileSync, existsSync, mkdirSync, readdirSync } from "node:fs";
+import { copyFileSync, existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { syncFile, syncFolder } from "../lib/private-file.ts";
+import { keepOwner, makePrivateFolder, syncFile, syncFolder } from "../lib/private-file.ts";
 import { catchUp } from "./early-builds.ts";
 import firstLight from "./migrations/0001-first-light.sql" with { type: "text" };
 import money from "./migrations/0002-money.sql" with { type: "text" };
@@ -109,15 +109,17 @@ const AUDIT_HEAD = "audit-head.json";
 
 function backUpBeforeMigrating(sqlite: Database, dataDir: string, version: number): void {
   const folder = join(dataDir, "backups");
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  makePrivateFolder(folder);
   const time = new Date().toISOString().replaceAll(/[:.]/g, "-");
   const copy = join(folder, `before-migration-from-${version}-${time}.db`);
   // A rollback needs the checkpoint that belongs to the database: the audit log would otherwise seem cut short.
   if (existsSync(join(dataDir, AUDIT_HEAD))) {
     copyFileSync(join(dataDir, AUDIT_HEAD), auditHeadOf(copy));
+    keepOwner(folder, auditHeadOf(copy));
     syncFile(auditHeadOf(copy));
   }
   sqlite.run("VACUUM INTO ?", [copy]);
+  keepOwner(folder, copy);
   syncFile(copy);
   syncFolder(folder);
   syncFolder(dataDir);

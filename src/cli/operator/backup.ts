@@ -16,7 +16,15 @@ import { Failure, UsageError } from "../failure.ts";
 import { colours, note, printJson, printTable, say, shortSize, shortTime } from "../output.ts";
 import { createProgress } from "../progress.ts";
 import { roost } from "./advice.ts";
-import { type DataOptions, databaseOf, readConfig, requireDataIn, versionOf, withData } from "./data-folder.ts";
+import {
+  type DataOptions,
+  databaseOf,
+  noteOwner,
+  readConfig,
+  requireDataIn,
+  versionOf,
+  withData,
+} from "./data-folder.ts";
 
 interface BackupOptions extends DataOptions {
   json?: true;
@@ -111,6 +119,7 @@ export async function restoreBackupFile(file: string, options: BackupOptions): P
     );
     say("nobody stays signed in, and payments to the old address are not seen.");
   }
+  noteOwner(dataDir, databaseOf(config));
   say(`Start it: ${roost("serve", dataDir)}`);
 }
 

@@ -5,6 +5,7 @@ import { openFoundation } from "../../app/foundation.ts";
 import type { Config } from "../../config.ts";
 import { findImbalance } from "../../ledger/imbalance.ts";
 import { describeSystemError } from "../../lib/system-error.ts";
+import { listModels, modelsFolder } from "../../models/store/store.ts";
 import { emptiedError, isDamage, openError } from "../../storage/connection.ts";
 import { SCHEMA_VERSION } from "../../storage/migrate.ts";
 import { isOpen, isOurs, modeOf, PRIVATE_FILES } from "../../storage/private-folder.ts";
@@ -82,7 +83,11 @@ export function checkDisk({ dataDir }: Folder): Finding {
   const free = `${Math.floor((bavail * bsize) / (1024 * 1024))} MiB free`;
   if (bavail * bsize < MIN_FREE_BYTES)
     return fail(`${free} in ${dataDir}`, "free some space: at least 256 MiB are needed");
-  const wrong = [openToOthers(dataDir, folder), ...PRIVATE_FILES.map((name) => wrongFile(join(dataDir, name), folder))];
+  const wrong = [
+    openToOthers(dataDir, folder),
+    ...PRIVATE_FILES.map((name) => wrongFile(join(dataDir, name), folder)),
+    ...foldersIn(dataDir).map((path) => wrongFolder(path, folder)),
+  ];
   return wrong.find((finding) => finding !== null) ?? pass(`${free}, writable, private`);
 }
 
@@ -106,6 +111,18 @@ function wrongFile(path: string, folder: Stats): Finding | null {
   if (!file) return null;
   if (file.uid === folder.uid) return openToOthers(path, file);
   return fail(`${path} and its folder belong to different users`, `chown ${folder.uid}:${folder.gid} '${path}'`);
+}
+
+/** Those in which the server writes, and whose owner a command that root runs may have become. */
+function foldersIn(dataDir: string): string[] {
+  const models = modelsFolder(dataDir);
+  return [join(dataDir, "backups"), models, ...listModels(dataDir).map(({ folder }) => folder)];
+}
+
+function wrongFolder(path: string, { uid, gid }: Stats): Finding | null {
+  const owner = statSync(path, { throwIfNoEntry: false })?.uid;
+  if (owner === undefined || owner === uid) return null;
+  return fail(`${path} does not belong to the data folder's owner`, `chown -R ${uid}:${gid} '${path}'`);
 }
 
 /** The key files exist and hold keys, which are not shown. */

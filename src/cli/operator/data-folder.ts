@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { type Foundation, openFoundation } from "../../app/foundation.ts";
 import type { Address } from "../../chain/networks.ts";
@@ -61,6 +61,13 @@ export async function withData<T>(
   } finally {
     foundation.store.close();
   }
+}
+
+/** Says so if the data folder's owner, as whom a server may run, could not use what root has put there. */
+export function noteOwner(dataDir: string, path: string): void {
+  const { uid, gid } = statSync(dataDir);
+  if (statSync(path).uid === uid) return;
+  note(`${dataDir} belongs to another user. If the server runs as that user: chown -R ${uid}:${gid} '${dataDir}'`);
 }
 
 /** Throws if there is no database in the data folder. */

@@ -11,13 +11,13 @@ import { type Manifest, sizeOf } from "../../models/store/manifest.ts";
 import { MODEL_NAME, NAME_FORM, suggestedName } from "../../models/store/names.ts";
 import { pullModel } from "../../models/store/pull.ts";
 import { removeModel } from "../../models/store/remove.ts";
-import { findModel, listModels, missingFiles, unfinishedModels } from "../../models/store/store.ts";
+import { findModel, listModels, missingFiles, modelFolder, unfinishedModels } from "../../models/store/store.ts";
 import { serverOf } from "../../storage/lock.ts";
 import { Failure, UsageError } from "../failure.ts";
 import { colours, note, printJson, printTable, say, shortSize } from "../output.ts";
 import { createProgress } from "../progress.ts";
 import { roost } from "./advice.ts";
-import { type DataOptions, withData } from "./data-folder.ts";
+import { type DataOptions, noteOwner, withData } from "./data-folder.ts";
 
 type JsonOptions = DataOptions & { json?: true };
 type AddOptions = JsonOptions & { name?: string; dtype?: Dtype };
@@ -184,9 +184,10 @@ const shown = (manifest: Manifest | undefined) =>
 async function tell({ manifest, text, chatTemplate }: Added, options: AddOptions): Promise<void> {
   const name = LOCAL_PREFIX + manifest.name;
   const { architecture, dtype, contextTokens, memoryBytes, fast, license } = manifest;
-  await withData(options, "refuse", ({ audit }) =>
-    audit.append({ actor: "operator", action: "model.add", subject: name, detail: { source: sourceOf(manifest) } }),
-  );
+  await withData(options, "refuse", ({ audit, config: { dataDir } }) => {
+    audit.append({ actor: "operator", action: "model.add", subject: name, detail: { source: sourceOf(manifest) } });
+    noteOwner(dataDir, modelFolder(dataDir, manifest.name));
+  });
   if (options.json) {
     printJson({ ...shown(manifest), trial: text });
     return;

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { mkdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { shortageOf } from "../../lib/free-space.ts";
-import { syncFolder } from "../../lib/private-file.ts";
+import { makePrivateFolder, syncFolder } from "../../lib/private-file.ts";
 import { holdFile } from "../../storage/lock.ts";
 import type { Dtype } from "./dtypes.ts";
 import { type Facts, readFacts, UnusableModel } from "./inspect.ts";
@@ -37,6 +37,7 @@ export const filesFolder = (dataDir: string, name: string): string => join(workF
  * next time. Throws `BusyModel`.
  */
 export async function whileHolding<T>({ dataDir, name }: ModelPlace, work: () => Promise<T>): Promise<T> {
+  makePrivateFolder(modelsFolder(dataDir));
   await mkdir(workFolder(dataDir, name), { recursive: true, mode: 0o700 });
   const hold = holdFile(join(workFolder(dataDir, name), "lock"));
   if (hold === null) {

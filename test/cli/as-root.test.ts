@@ -1,0 +1,71 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { lstatSync, mkdirSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { BUILDS, unpackBuild } from "../backup/earlier-builds/unpack.ts";
+import { type Home, makeHome, run } from "./command-line.ts";
+
+const NOBODY = 65534;
+const AS_NOBODY = ["setpriv", `--reuid=${NOBODY}`, `--regid=${NOBODY}`, "--clear-groups"];
+const canBeNobody = process.getuid?.() === 0 && Bun.spawnSync([...AS_NOBODY, "true"]).exitCode === 0;
+
+let home: Home;
+beforeAll(() => {
+  home = makeHome();
+  Bun.spawnSync(["chmod", "755", home.folder]);
+});
+afterAll(() => home.remove());
+
+/** What in the folder does not belong to the user whose server runs on it. */
+const foreignIn = (folder: string): string[] =>
+  readdirSync(folder, { recursive: true, encoding: "utf8" }).filter(
+    (name) => lstatSync(join(folder, name)).uid !== NOBODY,
+  );
+
+function give(folder: string): void {
+  Bun.spawnSync(["chown", "-R", `${NOBODY}:${NOBODY}`, folder]);
+}
+
+describe.skipIf(!canBeNobody)("root's commands in the data folder of another user", () => {
+  test("what they make belongs to that user", async () => {
+    give(home.dataDir);
+    expect(await run(home, ["invite", "create", "--data", home.dataDir])).toMatchObject({ code: 0 });
+    expect(foreignIn(home.dataDir)).toEqual([]);
+    expect(await run(home, ["backup", "create", "kept.tar", "--data", home.dataDir])).toMatchObject({ code: 0 });
+    expect(readdirSync(home.dataDir)).toContain("backups");
+    expect(foreignIn(home.dataDir)).toEqual([]);
+  });
+
+  test("so does the copy before a migration, and what a rollback puts back", async () => {
+    const dataDir = join(home.folder, "earlier/data");
+    await unpackBuild(BUILDS[0] ?? "", join(home.folder, "earlier"));
+    give(dataDir);
+    expect(await run(home, ["invite", "list", "--data", dataDir])).toMatchObject({ code: 0 });
+    expect(readdirSync(join(dataDir, "backups"))).toContainEqual(expect.stringContaining("before-migration"));
+    expect(foreignIn(dataDir)).toEqual([]);
+    expect(await run(home, ["rollback", "--data", dataDir])).toMatchObject({ code: 0 });
+    const kept = readdirSync(join(dataDir, "backups")).filter((name) => name.startsWith("before-rollback"));
+    expect(kept).toHaveLength(1);
+    expect(foreignIn(dataDir).filter((path) => !path.startsWith(`backups/${kept[0]}/`))).toEqual([]);
+  });
+
+  test("what a restore puts there is root's, and it says how to give it away, as doctor does", async () => {
+    const source = join(home.folder, "source");
+    mkdirSync(source);
+    await run(home, ["invite", "create", "--data", source]);
+    await run(home, ["backup", "create", "whole.tar", "--data", source]);
+    const into = join(home.folder, "into");
+    mkdirSync(into);
+    give(into);
+    const restored = await run(home, ["backup", "restore", "whole.tar", "--data", into]);
+    expect(restored).toMatchObject({
+      code: 0,
+      errors: expect.stringContaining(`chown -R ${NOBODY}:${NOBODY} '${into}'`),
+    });
+    expect((await run(home, ["doctor", "--data", into])).output).toContain(`chown ${NOBODY}:${NOBODY}`);
+    give(into);
+    mkdirSync(join(into, "models"));
+    expect((await run(home, ["doctor", "--data", into])).output.replaceAll(/\s+/g, " ")).toContain(
+      `chown -R ${NOBODY}:${NOBODY} '${into}/models'`,
+    );
+  });
+});
