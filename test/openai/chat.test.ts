@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import OpenAI from "openai";
+import { handClock, SECOND } from "../lib/hand-clock.ts";
 import { scriptedTool } from "../support/scripted-tools.ts";
 import { PERSON, type Surface, startSurface, WEATHER } from "./surface.ts";
 
@@ -270,6 +271,31 @@ test("the 37th at once is 429: four run, 32 wait, messages among them", async ()
   const answers = (await Promise.allSettled(all)).flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
   expect(answers).toHaveLength(36);
   expect(answers.map(({ choices }) => choices[0]?.message.content)).toContain("Hello, world");
+});
+
+test("messages keep their order beside a held request, also where the host's clock is set back", async () => {
+  const clock = handClock();
+  const other = await startSurface({}, undefined, undefined, { clock });
+  try {
+    const hold = Promise.withResolvers<void>();
+    const late = Promise.withResolvers<void>();
+    other.when("held", { kind: "text", tokens: ["late"], after: hold.promise });
+    other.when("first", { kind: "text", tokens: ["late"], after: late.promise });
+    const held = other.client.chat.completions.create({ model: other.agent, messages: [user("held")] });
+    await other.queue("first");
+    await other.mock.arrived(2);
+    await other.queue("second");
+    clock.step(-10 * SECOND);
+    const third = await other.queue("third");
+    late.resolve();
+    await other.until("run.completed", third);
+    hold.resolve();
+    await held;
+    const asked = other.mock.requests.slice(2).map(({ body }) => body.messages.at(-1).content);
+    expect(asked).toEqual(["second", "third"]);
+  } finally {
+    await other.stop();
+  }
 });
 
 test("stopping the instance ends what is being answered, and then nothing is: 503", async () => {

@@ -111,9 +111,15 @@ export function createUnkeptRuns(
       return () => cancel(one);
     },
     among(agentId, kept) {
-      const own = held.get(agentId);
-      if (own === undefined) return kept;
-      return [...kept, ...[...own.values()].map(({ run }) => run)].sort((a, b) => a.createdAt - b.createdAt);
+      const own = [...(held.get(agentId)?.values() ?? [])].map(({ run }) => run);
+      const all: Run[] = [];
+      let at = 0;
+      // Not sorted: where the host's clock was set back, kept ones would change places.
+      for (const run of kept) {
+        for (let next = own[at]; next && next.createdAt < run.createdAt; next = own[++at]) all.push(next);
+        all.push(run);
+      }
+      return [...all, ...own.slice(at)];
     },
     start(run) {
       const one = find(run);
