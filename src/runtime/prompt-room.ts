@@ -17,6 +17,8 @@ export const CHARACTERS_A_TOKEN = 3;
 const BYTES_A_CHARACTER = 3;
 /** How many texts may be read in vain: by their bytes they could fit, but by their characters they do not. */
 const READ_IN_VAIN = 8;
+/** How much may be read and checked for the skills of one prompt: an instance may have sixteen times as much. */
+const SKILLS_READ_BYTES = 1024 * 1024;
 
 export const SKILLS_HEADING = "You have these skills. When one fits the request, follow it:";
 export const READABLE_SKILLS_HEADING =
@@ -90,6 +92,8 @@ export interface SkillOutline {
   name: string;
   description: string;
   bytes: number;
+  /** Of all its files, which are read and compared with what was installed. */
+  textBytes: number;
 }
 
 export const skillLine = ({ name, description }: Pick<SkillOutline, "name" | "description">): string =>
@@ -114,8 +118,10 @@ export function chooseSkills(
     return true;
   });
   let inVain = 0;
-  const skills = shown.map(({ name, description, bytes }) => {
-    const mayFit = bytes <= (left - 1) * BYTES_A_CHARACTER && inVain < READ_IN_VAIN;
+  let unread = SKILLS_READ_BYTES;
+  const skills = shown.map(({ name, description, bytes, textBytes }) => {
+    const mayFit = bytes <= (left - 1) * BYTES_A_CHARACTER && inVain < READ_IN_VAIN && textBytes <= unread;
+    if (mayFit && read) unread -= textBytes;
     const text = mayFit ? (read?.(name).trim() ?? null) : null;
     const fits = text !== null && text.length + 1 <= left;
     if (fits) left -= text.length + 1;

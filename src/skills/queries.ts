@@ -21,6 +21,7 @@ export function skillQueries(db: Db) {
         name: shown.name,
         description: shown.description,
         bytes: sql<number>`octet_length(${instructions})`,
+        textBytes,
       })
       .from(installedSkills)
       .where(ofInstance)

@@ -10,7 +10,7 @@ import { promptOfEverything } from "./prompt-whole.ts";
 /** Everything stored for a run, and the run that the host prepares from it for a model. */
 interface Stored extends Pick<RunInput, "files" | "conversation" | "model"> {
   tools: ToolDescription[];
-  skills: { name: string; description: string; instructions: string }[];
+  skills: { name: string; description: string; instructions: string; companionBytes?: number }[];
 }
 /** The prepared run, and how many characters of text were read for it. */
 function prepare(change: Partial<Stored> = {}): { run: RunInput; read: number } {
@@ -29,10 +29,11 @@ function prepare(change: Partial<Stored> = {}): { run: RunInput; read: number } 
     return text;
   };
   const bytesOf = (text: string) => Buffer.byteLength(text);
-  const outlines = skills.map(({ name, description, instructions }) => ({
+  const outlines = skills.map(({ name, description, instructions, companionBytes }) => ({
     name,
     description,
     bytes: bytesOf(instructions),
+    textBytes: bytesOf(instructions) + (companionBytes ?? 0),
   }));
   const textOf = (name: string) => skills.find((skill) => skill.name === name)?.instructions ?? "";
   const turns = conversation.map((turn) => ({
@@ -131,6 +132,17 @@ test("a model that can read skills gets their names and descriptions only, and i
   expect(system({ ...stored, tools: [] })).toContain(
     "When one fits the request, follow it:\n- one: about one\nhow to one",
   );
+});
+
+test("of skills with many files, no more than a megabyte is read", () => {
+  const skills = Array.from({ length: 8 }, (_, at) => ({
+    name: `skill-${at}`,
+    description: "short",
+    instructions: `the text of ${at}`,
+    companionBytes: 300 * 1024,
+  }));
+  const told = run({ skills }).skills.map(({ instructions }) => instructions !== null);
+  expect(told).toEqual([true, true, true, false, false, false, false, false]);
 });
 
 test("skills for which there is no room are counted, and no text is read that cannot fit", () => {
