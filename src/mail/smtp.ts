@@ -53,13 +53,17 @@ export function createSmtp(smtpUrl: string, from: string | null, deadlines: Part
   };
 
   const inLane = createLimiter(connections);
+  const inNoticesLane = createLimiter(connections / 2);
+  /** Whoever waits for a code stands before a screen: notices leave half of the connections. */
+  const inOwnLane = <T>(code: MailMessage["code"], work: () => Promise<T>): Promise<T> =>
+    code ? inLane(work) : inNoticesLane(() => inLane(work));
 
   return {
     async send({ to, subject, text, code }: MailMessage) {
       // The time spent waiting for a lane counts too: a stalled server delays nobody for longer than this.
       const signal = AbortSignal.timeout(total);
       try {
-        await inLane(async () => {
+        await inOwnLane(code, async () => {
           if (signal.aborted) throw LATE;
           await (await transporter()).sendMail({ from, to: { name: "", address: to }, subject, text, signal });
         });

@@ -226,6 +226,20 @@ test("mails have sixteen connections at most, and those that wait for a stalled 
   expect(most).toBeLessThanOrEqual(16);
 });
 
+test("a code goes out while the server keeps any number of notices waiting", async () => {
+  const { promise: released, resolve: release } = Promise.withResolvers<void>();
+  const { port, received } = await startSmtp({
+    onRcptTo: ({ address }, _, done) => void (address === "slow@example.org" ? released.then(() => done()) : done()),
+  });
+  const mail = createMail({ smtpUrl: `smtp://127.0.0.1:${port}`, from: FROM }, NO_OUTBOX, { total: 60_000 });
+  const notices = Array.from({ length: 20 }, () => mail.send({ ...MAIL, to: "slow@example.org", code: null }));
+  await mail.send(MAIL);
+  expect(received.map(({ to }) => to)).toEqual([["ada@example.org"]]);
+  release();
+  await Promise.all(notices);
+  expect(received).toHaveLength(21);
+});
+
 test("check does not wait for a stalled server either", async () => {
   const { port } = startStalling();
   const mail = createMail({ smtpUrl: `smtp://127.0.0.1:${port}`, from: FROM }, NO_OUTBOX, QUICK);
