@@ -104,7 +104,8 @@ export function changeOf<Fields extends z.ZodRawShape>(fields: Fields) {
       .refine((body) => Object.values(body).some((value) => value !== undefined), {
         error: `at least one of ${names.join(", ")}`,
       })
-      // For the API's description, which does not show what a function checks.
-      .meta({ anyOf: names.map((name) => ({ required: [name] })) })
+      // For the API's description, which does not show what a function checks. Types made from it would not understand
+      // more than this.
+      .meta({ minProperties: 1 })
   );
 }

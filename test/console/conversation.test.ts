@@ -236,6 +236,28 @@ browserTest("a run that could not be followed any more is followed again at the 
   });
 });
 
+browserTest("a run whose events are no longer kept is given up once, and what is shown stays", async () => {
+  await withPage(async (page) => {
+    const { release } = heldAnswer();
+    await write(page, "Tell me a story");
+    await page.getByText("Once upon").waitFor();
+    const error = { code: "gone", message: "no longer kept", requestId: "req_1", status: 410 };
+    await page.route("**/events?*", (route) => route.fulfill({ status: 410, json: { error } }));
+    await page.reload();
+    await page.getByText("lost track of this answer").waitFor();
+    await page.locator(".exchange").evaluate((shown) => shown.setAttribute("data-kept", ""));
+    for (let looks = 0; looks < 3; looks++) {
+      await Promise.all([page.waitForResponse("**/messages?*"), lookAgain(page)]);
+    }
+    await page.unroute("**/events?*");
+    await person.ask("POST", `${agentPath}/messages`, { message: "From a program" }, { Prefer: "respond-async" });
+    await lookAgain(page);
+    await page.getByText("From a program").waitFor();
+    expect(await page.locator(".exchange[data-kept]").count()).toBe(1);
+    release();
+  });
+});
+
 browserTest("a run that is found twice at once is followed once", async () => {
   await withPage(async (page) => {
     await page.locator("#chat-ideas").waitFor();

@@ -53,25 +53,40 @@ browserTest("a message that was not sent returns to the agent it was for", async
   });
 });
 
-browserTest("messages that were not sent join what is being written, wherever the page is by then", async () => {
+browserTest(
+  "messages that were not sent come back in order, before what is being written, wherever the page is by then",
+  async () => {
+    await withPage(async (page) => {
+      await shown(page, "Ada");
+      const { asked, refuse } = await refusing(page);
+      await send(page, "One");
+      await asked;
+      await send(page, "Two");
+      await page.fill("#chat-input", "half a thought");
+      await choose(page, "Bea");
+      // The page learns of both in its own time: whoever is back by then, or comes back later, sees them.
+      await choose(page, "Ada");
+      refuse();
+      await page.waitForFunction((all) => {
+        const box = document.getElementById("chat-input");
+        return box instanceof HTMLTextAreaElement && box.value === all;
+      }, ["One", "Two", "half a thought"].join("\n\n"));
+    });
+  },
+);
+
+browserTest("what is being sent while the page is loaded again is there again, and what was sent is not", async () => {
   await withPage(async (page) => {
     await shown(page, "Ada");
-    const { asked, refuse } = await refusing(page);
+    await send(page, "Zero");
+    await page.getByText("Hello, I am the mock model.").waitFor();
+    const { asked } = await refusing(page);
     await send(page, "One");
     await asked;
-    await send(page, "Two");
     await page.fill("#chat-input", "half a thought");
-    await choose(page, "Bea");
-    // The page learns of both in its own time: whoever is back by then, or comes back later, sees them.
-    await choose(page, "Ada");
-    refuse();
-    await page.waitForFunction(
-      (all) => {
-        const box = document.getElementById("chat-input");
-        return box instanceof HTMLTextAreaElement && box.value.split("\n\n").sort().join() === all.sort().join();
-      },
-      ["One", "Two", "half a thought"],
-    );
+    await page.reload();
+    await shown(page, "Ada");
+    expect(await written(page)).toBe("One\n\nhalf a thought");
   });
 });
 
@@ -155,13 +170,23 @@ browserTest("a half-written new agent or schedule is asked about before the page
     await page.locator("#agent-parts").getByText("Schedules").click();
     await page.getByText("Plan something").click();
     await page.getByLabel("What it is told").fill("Suggest a po");
+    await page.locator("#to-conversation").click();
+    await page.locator("#chat-input").waitFor();
+    await page.locator("#to-agent").click();
+    await page.locator("#agent-parts").getByText("Schedules").click();
+    await page.locator("#schedules:not(.loading)").waitFor();
+    expect(await page.getByLabel("What it is told").inputValue()).toBe("Suggest a po");
     await reload("accept");
   });
 });
 
-browserTest("signing out removes what was written and not sent", async () => {
+browserTest("signing out asks nothing, and removes what was written and not sent", async () => {
   await withPage(async (page) => {
+    // Nobody may stay on the page of a session that has ended.
+    page.on("dialog", (dialog) => dialog.dismiss());
     await shown(page, "Ada");
+    await page.getByText("New agent").click();
+    await page.getByLabel("Who it is").fill("You are a lib");
     await page.fill("#chat-input", "half a thought");
     await page.click("#to-account");
     await page.click("#sign-out");

@@ -211,6 +211,19 @@ browserTest("an agent that cannot be opened is told of only until another is cho
   });
 });
 
+browserTest("agents that could not be read are read at the next look too", async () => {
+  const garden = await make("garden", "Bea");
+  await make("home", "Ada");
+  await withPage(async (page) => {
+    await row(page, "home").getByText("Ada").waitFor();
+    await page.route(`**/${garden}/agents*`, (route) => route.abort(), { times: 1 });
+    await row(page, "garden").locator("summary").click();
+    await page.locator("#instances > [role=alert]").waitFor();
+    await lookAgain(page);
+    await row(page, "garden").getByText("Bea").waitFor();
+  });
+});
+
 browserTest(
   "agents that could not be read are read when their instance is opened again, whatever else is read",
   async () => {

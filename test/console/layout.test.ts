@@ -2,7 +2,7 @@ import { afterAll, beforeEach, expect } from "bun:test";
 import { faultsOf } from "../support/axe.ts";
 import { browserTest } from "../support/browser.ts";
 import type { Person } from "../support/test-server.ts";
-import { lookAgain, openAs, startWithModel, withConsole } from "./with-console.ts";
+import { lookAgain, openAs, startWithModel, withConsole, withConsoleAs } from "./with-console.ts";
 
 const LAPTOP = { width: 1366, height: 640 };
 const PHONE = { width: 390, height: 844 };
@@ -83,25 +83,21 @@ browserTest("on a phone the list of agents opens over the chat, and closes by ch
 
 browserTest("skipping to the content stays where one is, and tells nothing that is no news", async () => {
   await talkAtLength();
-  await withConsole(
-    () => server.url,
-    async (page) => {
-      await openAs(page, server.url, person.token);
-      await page.getByText("Question 7", { exact: true }).waitFor();
-      await page.evaluate(() => {
-        const told = new MutationObserver(() => document.body.setAttribute("data-retold", ""));
-        told.observe(document.getElementById("instance-told") ?? document.body, { childList: true, subtree: true });
-      });
-      await Promise.all([page.waitForResponse("**/v1/instances?*"), lookAgain(page)]);
-      await page.click("#to-usage");
-      await page.locator("#view-usage").waitFor();
-      await page.locator(".skip").focus();
-      await page.keyboard.press("Enter");
-      expect(await page.evaluate(() => [document.activeElement?.id, location.hash])).toEqual(["main", "#usage"]);
-      expect(await page.locator("#view-usage").isVisible()).toBe(true);
-      expect(await page.evaluate(() => document.body.hasAttribute("data-retold"))).toBe(false);
-    },
-  );
+  await withConsoleAs(server, person, async (page) => {
+    await page.getByText("Question 7", { exact: true }).waitFor();
+    await page.evaluate(() => {
+      const told = new MutationObserver(() => document.body.setAttribute("data-retold", ""));
+      told.observe(document.getElementById("instance-told") ?? document.body, { childList: true, subtree: true });
+    });
+    await Promise.all([page.waitForResponse("**/v1/instances?*"), lookAgain(page)]);
+    await page.click("#to-usage");
+    await page.locator("#view-usage").waitFor();
+    await page.locator(".skip").focus();
+    await page.keyboard.press("Enter");
+    expect(await page.evaluate(() => [document.activeElement?.id, location.hash])).toEqual(["main", "#usage"]);
+    expect(await page.locator("#view-usage").isVisible()).toBe(true);
+    expect(await page.evaluate(() => document.body.hasAttribute("data-retold"))).toBe(false);
+  });
 });
 
 browserTest(
@@ -109,31 +105,27 @@ browserTest(
   async () => {
     await talkAtLength();
     model.script({ kind: "text", tokens: ["\u0645\u0631\u062d\u0628\u0627\n\nHello"] });
-    await withConsole(
-      () => server.url,
-      async (page) => {
-        await openAs(page, server.url, person.token);
-        await page.getByText("Question 7", { exact: true }).waitFor();
-        await page.fill("#chat-input", "\u05e9\u05dc\u05d5\u05dd");
-        await page.locator("#chat-input").evaluate((box) => {
-          const init = { key: "Enter", keyCode: 229, bubbles: true, cancelable: true };
-          box.dispatchEvent(new KeyboardEvent("keydown", init));
-        });
-        expect(await page.inputValue("#chat-input")).not.toBe("");
-        await page.press("#chat-input", "Enter");
-        const said = page.locator(".turn.agent .said").last();
-        await said.getByText("Hello", { exact: true }).waitFor();
-        const rooms = await said.locator("p").evaluateAll((paragraphs) =>
-          paragraphs.map((paragraph) => {
-            const text = document.createRange();
-            text.selectNodeContents(paragraph);
-            const [words, box] = [text.getBoundingClientRect(), paragraph.getBoundingClientRect()];
-            return words.left - box.left < 1 ? "left" : box.right - words.right < 1 ? "right" : "between";
-          }),
-        );
-        expect(rooms).toEqual(["right", "left"]);
-      },
-    );
+    await withConsoleAs(server, person, async (page) => {
+      await page.getByText("Question 7", { exact: true }).waitFor();
+      await page.fill("#chat-input", "\u05e9\u05dc\u05d5\u05dd");
+      await page.locator("#chat-input").evaluate((box) => {
+        const init = { key: "Enter", keyCode: 229, bubbles: true, cancelable: true };
+        box.dispatchEvent(new KeyboardEvent("keydown", init));
+      });
+      expect(await page.inputValue("#chat-input")).not.toBe("");
+      await page.press("#chat-input", "Enter");
+      const said = page.locator(".turn.agent .said").last();
+      await said.getByText("Hello", { exact: true }).waitFor();
+      const rooms = await said.locator("p").evaluateAll((paragraphs) =>
+        paragraphs.map((paragraph) => {
+          const text = document.createRange();
+          text.selectNodeContents(paragraph);
+          const [words, box] = [text.getBoundingClientRect(), paragraph.getBoundingClientRect()];
+          return words.left - box.left < 1 ? "left" : box.right - words.right < 1 ? "right" : "between";
+        }),
+      );
+      expect(rooms).toEqual(["right", "left"]);
+    });
   },
 );
 
@@ -177,27 +169,23 @@ browserTest("axe finds no problems in any view, light or dark, on a laptop or a 
 
 browserTest("the first load takes few requests, and the next none for what has not changed", async () => {
   await talkAtLength();
-  await withConsole(
-    () => server.url,
-    async (page) => {
-      await openAs(page, server.url, person.token);
-      await page.getByText("Question 7", { exact: true }).waitFor();
-      const asked: string[] = [];
-      await page.goto("about:blank");
-      page.on("request", (request) => asked.push(new URL(request.url()).pathname));
-      await page.goto(server.url);
-      await page.getByText("Question 7", { exact: true }).waitFor();
-      // Some browsers ask for the icon whenever they show the page, some only once.
-      expect(asked.filter((path) => path !== "/favicon.svg").length).toBeLessThanOrEqual(11);
-      const sizes = await page.evaluate(() =>
-        performance
-          .getEntriesByType("resource")
-          .filter(({ name }) => name.includes("/console/"))
-          .map((entry) => (entry as PerformanceResourceTiming).transferSize),
-      );
-      expect(sizes).toEqual([0, 0]);
-    },
-  );
+  await withConsoleAs(server, person, async (page) => {
+    await page.getByText("Question 7", { exact: true }).waitFor();
+    const asked: string[] = [];
+    await page.goto("about:blank");
+    page.on("request", (request) => asked.push(new URL(request.url()).pathname));
+    await page.goto(server.url);
+    await page.getByText("Question 7", { exact: true }).waitFor();
+    // Some browsers ask for the icon whenever they show the page, some only once.
+    expect(asked.filter((path) => path !== "/favicon.svg").length).toBeLessThanOrEqual(11);
+    const sizes = await page.evaluate(() =>
+      performance
+        .getEntriesByType("resource")
+        .filter(({ name }) => name.includes("/console/"))
+        .map((entry) => (entry as PerformanceResourceTiming).transferSize),
+    );
+    expect(sizes).toEqual([0, 0]);
+  });
 });
 
 browserTest(

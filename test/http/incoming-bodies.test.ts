@@ -102,6 +102,7 @@ test("a body counts from before its request waits for its turn: it arrives meanw
       return turn.promise;
     },
     spend: <T>(_: string, work: () => T) => work(),
+    spent() {},
   };
   const write = route({
     method: "POST",

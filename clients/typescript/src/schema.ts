@@ -3071,7 +3071,7 @@ export interface operations {
                         costPerDay?: ((string | null) | null) | string | null;
                         costPerMonth?: ((string | null) | null) | string | null;
                     } | null;
-                } | unknown | unknown | unknown;
+                };
             };
         };
         responses: {
@@ -3664,7 +3664,7 @@ export interface operations {
                         costPerDay?: ((string | null) | null) | string | null;
                         costPerMonth?: ((string | null) | null) | string | null;
                     } | null;
-                } | unknown | unknown;
+                };
             };
         };
         responses: {
@@ -4478,7 +4478,7 @@ export interface operations {
                             to: string;
                         } | null;
                     } | null;
-                } | unknown | unknown | unknown | unknown | unknown | unknown | unknown | unknown | unknown;
+                };
             };
         };
         responses: {
@@ -6808,7 +6808,7 @@ export interface operations {
                     announce?: boolean;
                     /** @description Answers its runs; null for the agent's own */
                     model?: string | null;
-                } | unknown | unknown | unknown | unknown | unknown | unknown | unknown | unknown | unknown | unknown | unknown;
+                };
             };
         };
         responses: {
@@ -8524,7 +8524,7 @@ export interface operations {
                     headers?: {
                         [key: string]: string;
                     };
-                } | unknown | unknown;
+                };
             };
         };
         responses: {

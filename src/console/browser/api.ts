@@ -1,5 +1,4 @@
 import { type components, createRoost, type Roost, RoostError } from "../../../clients/typescript/src/index.ts";
-import { DRAFT } from "./drafts.ts";
 import { listenToTabs, notifyTabs } from "./tabs.ts";
 
 const TOKEN = "roost.token";
@@ -137,7 +136,14 @@ function forgetSession(): void {
 /** Forgets a session that has ended by itself, but not what was written in it. */
 function keepDrafts(): void {
   token = null;
-  for (const key of Object.keys(sessionStorage)) if (!key.startsWith(DRAFT)) sessionStorage.removeItem(key);
+  sessionStorage.removeItem(TOKEN);
+}
+
+/** Asks before the page is left while something is not saved; not where the session has ended, and nobody may stay. */
+export function askBeforeLeaving(isUnsaved: () => boolean): void {
+  addEventListener("beforeunload", (event) => {
+    if (token !== null && isUnsaved()) event.preventDefault();
+  });
 }
 
 /** Forgets the session and, by reloading, everything in memory; the reloaded page shows the notice. */

@@ -139,12 +139,14 @@ export function createChat(accountId: string, parts: ChatParts): Chat {
     const draft = draftOf(asked);
     // Whoever comes back meanwhile has chosen it anew.
     const isShown = () => choice !== null && draftOf(choice) === draft;
+    const kept = drafts.send(draft, text);
     const send = async () => {
       try {
         await to.send(text);
+        kept.sent();
         if (isShown()) clear.hidden = false;
       } catch (error) {
-        drafts.set(draft, [text, drafts.get(draft)].filter(Boolean).join("\n\n"));
+        kept.returned();
         if (isShown()) input.value = drafts.get(draft);
         showWhatThereIs();
         throw error;

@@ -131,18 +131,18 @@ export function confirmPress(button: HTMLButtonElement, question: string, work: 
   });
 }
 
-/** Asks before the page is left while something written in this form is not saved; resetting the form ends that. */
-export function askBeforeLeaving(form: HTMLFormElement): void {
-  let isWritten = false;
+/** Returns what tells whether something is written in this form and not saved; resetting or erasing it ends that. */
+export function watchWriting(form: HTMLFormElement): () => boolean {
+  let isTouched = false;
   form.addEventListener("input", () => {
-    isWritten = true;
+    isTouched = true;
   });
   form.addEventListener("reset", () => {
-    isWritten = false;
+    isTouched = false;
   });
-  addEventListener("beforeunload", (event) => {
-    if (isWritten) event.preventDefault();
-  });
+  const isWritten = (field: Element) =>
+    (field instanceof HTMLInputElement || field instanceof HTMLTextAreaElement) && field.value !== field.defaultValue;
+  return () => isTouched && [...form.elements].some(isWritten);
 }
 
 /** Makes every `<button data-copy="id">` copy the text of the element with that id. */

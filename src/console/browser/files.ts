@@ -1,5 +1,5 @@
 import type { AgentIds } from "../../../clients/typescript/src/index.ts";
-import { type Records, roost } from "./api.ts";
+import { askBeforeLeaving, type Records, roost } from "./api.ts";
 import { ago, attempt, make, part } from "./dom.ts";
 import { type Draft, makeFileEditor } from "./file-editor.ts";
 import { writeFile } from "./file-text.ts";
@@ -35,9 +35,7 @@ export function openFiles(): (agent: AgentIds, isStillWanted: () => boolean) => 
   const rows = new Map<string, HTMLLIElement>();
   /** What is not saved, by agent and file: it stays while something else is looked at. */
   const drafts = new Map<string, Draft>();
-  addEventListener("beforeunload", (event) => {
-    if (drafts.size > 0) event.preventDefault();
-  });
+  askBeforeLeaving(() => drafts.size > 0);
 
   async function readPage(ids: AgentIds, isStillWanted: () => boolean): Promise<void> {
     const query = { limit: PAGE, after: cursor ?? undefined };

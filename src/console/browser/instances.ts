@@ -94,8 +94,7 @@ export function listInstances(
     row.name.textContent = instance.name;
     row.state.textContent = stateOf(instance) + (charges ? costOf(instance) : "");
     row.item.dataset.status = instance.status;
-    if (row.details.open && row.agentsRead !== null && row.agentsRead !== instance.agentCount)
-      void readAgents(row).catch(() => undefined);
+    if (row.details.open && row.agentsRead !== instance.agentCount) void readAgents(row).catch(() => undefined);
     return row;
   }
 

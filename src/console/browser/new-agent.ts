@@ -1,5 +1,5 @@
-import { roost } from "./api.ts";
-import { askBeforeLeaving, attempt, part } from "./dom.ts";
+import { askBeforeLeaving, roost } from "./api.ts";
+import { attempt, part, watchWriting } from "./dom.ts";
 import type { Choice } from "./instances.ts";
 import { type Agent, INSTANCE, type Instance } from "./records.ts";
 
@@ -11,7 +11,7 @@ const persona = part("new-agent-persona", HTMLTextAreaElement);
 /** The form that adds an agent to the chosen instance. `made` shows it. Returns what tells it of the choice. */
 export function openNewAgent(made: (instance: Instance, agent: Agent) => void): (choice: Choice | null) => void {
   let instance: Instance | null = null;
-  askBeforeLeaving(form);
+  askBeforeLeaving(watchWriting(form));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const into = instance;

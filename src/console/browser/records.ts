@@ -17,6 +17,7 @@ export type InstalledSkill = Records["InstanceSkill"];
 export type Skill = CatalogSkill | InstalledSkill;
 export type McpServer = Records["McpServer"];
 export type Message = Records["Message"];
+export type Run = Records["Run"];
 export type Approval = Records["Approval"];
 /** What need not be asked again. */
 export type ApprovalRule = Records["ApprovalRule"];

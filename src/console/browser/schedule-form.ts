@@ -1,7 +1,8 @@
-import { askBeforeLeaving, attempt, make, part } from "./dom.ts";
+import { askBeforeLeaving } from "./api.ts";
+import { attempt, make, part, watchWriting } from "./dom.ts";
 import type { DueTimes } from "./due-times.ts";
 import type { Schedule } from "./records.ts";
-import { ownZone, simpleCron, whenIn } from "./times.ts";
+import { ownZone, simpleCron, toldIn, whenIn } from "./times.ts";
 
 /** What a person decides about a schedule. */
 export type ScheduleWishes = Pick<
@@ -85,7 +86,7 @@ export function armScheduleForm(
     minutes.disabled = repeat.value !== "interval";
     const wanted = wishes();
     const times = check(wanted) ? nextTimes(wanted, PREVIEWED) : [];
-    preview.replaceChildren(...times.map((at) => make("li", "", whenIn(wanted.timeZone, at))));
+    preview.replaceChildren(...times.map((at) => make("li", "", whenIn(toldIn(wanted), at))));
     if (times.length === 0) preview.append(make("li", "soft", "None: something above is not right yet."));
   }
 
@@ -101,7 +102,7 @@ export function armScheduleForm(
   }
 
   form.noValidate = true;
-  askBeforeLeaving(form);
+  askBeforeLeaving(watchWriting(form));
   form.addEventListener("input", show);
   part("schedule-cancel", HTMLButtonElement).addEventListener("click", reset);
   form.addEventListener("submit", (event) => {

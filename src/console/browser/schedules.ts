@@ -4,7 +4,7 @@ import { attempt, confirmPress, make, makeButton, nameOf, part, reportErrors } f
 import type { DueTimes } from "./due-times.ts";
 import { AGENT, type Agent, type Schedule, type Slot } from "./records.ts";
 import { armScheduleForm } from "./schedule-form.ts";
-import { cronInWords, ownZone, whenIn } from "./times.ts";
+import { cronInWords, ownZone, toldIn, whenIn } from "./times.ts";
 
 const section = part("schedules", HTMLElement);
 const list = part("schedule-list", HTMLUListElement);
@@ -83,7 +83,7 @@ export function openSchedules(dueTimes: DueTimes): (instanceId: string, agent: A
       "schedule",
       make("h3", "", nameOf(name)),
       make("p", "", whenOf(schedule)),
-      make("p", "soft", enabled ? lastOf(slots, zoneOf(schedule)) : offOf(schedule)),
+      make("p", "soft", enabled ? lastOf(slots, toldIn(schedule)) : offOf(schedule)),
       ...(slots.length === 0 ? [] : [stripOf(slots), historyOf(slots, schedule)]),
       controls,
     );
@@ -133,25 +133,23 @@ export function openSchedules(dueTimes: DueTimes): (instanceId: string, agent: A
   });
 
   return async (instanceId, agent) => {
+    const isOther = path.agentId !== agent.agentId;
     path = { instanceId, agentId: agent.agentId };
     heartbeat = null;
     part("schedules-of", HTMLElement).textContent = agent.displayName;
     told.textContent = "";
     list.replaceChildren();
     section.classList.add("loading");
-    form.reset();
+    // Who comes back to the same agent finds what was half written.
+    if (isOther) form.reset();
     await read(path);
   };
 }
 
-/** The zone its times are told in: its own, or this browser's where its own decides nothing. */
-const zoneOf = ({ cron, activeHours, timeZone }: Schedule): string =>
-  cron === null && activeHours === null ? ownZone() : timeZone;
-
 /** `Every day at 08:00 · next tomorrow at 08:00` */
 function whenOf(schedule: Schedule): string {
   const { cron, everySeconds, activeHours, nextAt } = schedule;
-  const timeZone = zoneOf(schedule);
+  const timeZone = toldIn(schedule);
   const zone = timeZone === ownZone() ? "" : ` (${timeZone})`;
   const hours = activeHours === null ? "" : `, ${activeHours.from} to ${activeHours.to}`;
   const when = (cron === null ? everyInWords(everySeconds ?? 0) : cronInWords(cron)) + hours;
@@ -192,7 +190,7 @@ function historyOf(slots: Slot[], schedule: Schedule): HTMLElement {
       "li",
       "",
       make("b", slot.status, WORDS[slot.status]),
-      ` ${whenIn(zoneOf(schedule), Date.parse(slot.slotAt))}`,
+      ` ${whenIn(toldIn(schedule), Date.parse(slot.slotAt))}`,
       reasonOf(slot),
     );
   const lines = make("ul", "", ...slots.map(line));

@@ -2,6 +2,7 @@ import { type AgentIds, RoostError, type RunEvent } from "../../../clients/types
 import { roost } from "./api.ts";
 import { type Exchange, makeExchange } from "./exchange.ts";
 import { isAtEnd, toEnd } from "./log-end.ts";
+import { newestRuns } from "./newest-runs.ts";
 import { AGENT, type Message } from "./records.ts";
 
 /** The open conversation with one agent. */
@@ -42,9 +43,12 @@ interface Turn {
 
 const UNFINISHED = new Set(["queued", "running", "waiting"]);
 const PAGE = 50;
+/** After runs could not be followed they are followed again at the next look, later after a pause that grows. */
+const RETRY_MS = { least: 15_000, most: 10 * 60_000 };
 /** Of sending a message: without an answer it is sent again with the same key, so it is stored only once. */
 const SEND_RETRIES = 5;
 const PATH = `${AGENT}/messages` as const;
+const GONE = new Set([404, 410]);
 
 /** Loads the conversation and follows its runs one after the other, in the order in which they are answered. */
 export function openTalk(parts: TalkParts): Talk {
@@ -61,6 +65,9 @@ export function openTalk(parts: TalkParts): Talk {
   let earlier: string | null = null;
   let newest: string | undefined;
   let following = false;
+  /** Set where runs are no longer followed that may go on: when to show the conversation anew, and follow them again. */
+  let retryAtMs: number | null = null;
+  let retryMs = 0;
   /** Messages are sent one after the other, in the order they were written. */
   let sending: Promise<unknown> = Promise.resolve();
   let unsent = 0;
@@ -87,6 +94,7 @@ export function openTalk(parts: TalkParts): Talk {
   /** Shows what of the page is not shown yet, where it belongs; what is newest before `next`, or at the end. */
   function showPage(page: readonly Message[], next: Element | null): boolean {
     const inOrder = new Set<HTMLElement>();
+    let isFresh = false;
     for (const message of page) {
       const exchange = exchanges.get(message.runId) ?? makeExchange(agent.instanceId, keepAtEnd, again);
       exchanges.set(message.runId, exchange);
@@ -100,13 +108,15 @@ export function openTalk(parts: TalkParts): Talk {
         if (hasTools) exchange.offerSteps(() => followRun(message.runId));
       }
     }
-    const fresh = [...inOrder].filter(({ parentNode }) => parentNode !== log);
     for (const element of [...inOrder].reverse()) {
       // One that stands there already keeps its place, and the focus that may be in it.
-      if (fresh.includes(element)) log.insertBefore(element, next);
+      if (element.parentNode !== log) {
+        log.insertBefore(element, next);
+        isFresh = true;
+      }
       next = element;
     }
-    return fresh.length > 0;
+    return isFresh;
   }
 
   function enqueue(turn: Turn): void {
@@ -139,10 +149,17 @@ export function openTalk(parts: TalkParts): Talk {
       for (let [turn] = turns; turn && !closing.signal.aborted; [turn] = turns) {
         const { runId, exchange } = turn;
         exchange.begin();
-        for await (const event of followRun(runId)) {
-          // Not the newest for that: another message may have come meanwhile.
-          if (event.type === "message.completed") shown.add(event.message.messageId);
-          keepAtEnd(() => exchange.show(event));
+        try {
+          for await (const event of followRun(runId)) {
+            // Not the newest for that: another message may have come meanwhile.
+            if (event.type === "message.completed") shown.add(event.message.messageId);
+            keepAtEnd(() => exchange.show(event));
+            retryMs = 0;
+          }
+        } catch (error) {
+          // Its beginning is no longer kept, or it was deleted with its agent: that will not change.
+          if (!(error instanceof RoostError && GONE.has(error.status))) throw error;
+          exchange.lose();
         }
         turns.shift();
         over.add(runId);
@@ -150,8 +167,8 @@ export function openTalk(parts: TalkParts): Talk {
       }
     } catch (error) {
       for (const { exchange } of turns.splice(0)) exchange.lose();
-      // They may go on: the next look shows the conversation anew, and follows them again.
-      newest = undefined;
+      retryAtMs = Date.now() + retryMs;
+      retryMs = Math.min(Math.max(2 * retryMs, RETRY_MS.least), RETRY_MS.most);
       if (!closing.signal.aborted) failed(error);
     } finally {
       following = false;
@@ -165,38 +182,36 @@ export function openTalk(parts: TalkParts): Talk {
   /** Finds and follows the runs that have not ended. */
   async function resumeRuns(page: readonly Message[]): Promise<void> {
     const answered = new Set(page.filter(({ role }) => role === "agent").map(({ runId }) => runId));
+    const open = page.filter(
+      ({ role, runId }) => role === "user" && !answered.has(runId) && !over.has(runId) && !isFollowed(runId),
+    );
+    const [first] = open;
+    if (!first) return;
+    const runs = await newestRuns(agent, first.conversationId);
+    if (closing.signal.aborted) return;
     const found: Turn[] = [];
-    for (const { role, runId, conversationId } of page) {
-      if (role !== "user" || answered.has(runId) || over.has(runId) || isFollowed(runId)) continue;
+    for (const { runId } of open) {
       const exchange = exchanges.get(runId);
-      const run = await findRun(runId);
-      if (!exchange || closing.signal.aborted) return;
-      // A fork's question may have its run in the original conversation.
-      const isHere = run?.conversationId === conversationId;
-      if (isHere && UNFINISHED.has(run.status)) found.push({ runId, exchange });
+      const run = runs.get(runId);
+      if (!exchange) continue;
+      if (run && UNFINISHED.has(run.status)) found.push({ runId, exchange });
       else {
         over.add(runId);
-        if (isHere && run.status === "cancelled") exchange.explain(run.status);
-        else if (isHere) exchange.fail(run.error?.message ?? run.status);
+        if (run?.status === "cancelled") exchange.explain(run.status);
+        else if (run) exchange.fail(run.error?.message ?? run.status);
       }
     }
     found.forEach(enqueue);
   }
   const isFollowed = (runId: string) => turns.some((turn) => turn.runId === runId);
 
-  /** Null for one that is no longer kept, or was not on this host. */
-  const findRun = (runId: string) =>
-    roost.get(`${AGENT}/runs/{runId}`, { path: { ...agent, runId } }).catch((error: unknown) => {
-      if (error instanceof RoostError && error.code === "not_found") return null;
-      throw error;
-    });
-
   async function load(): Promise<void> {
     const page = await roost.get(PATH, { path: agent, query: { order: "desc", limit: PAGE, conversationId } });
     if (closing.signal.aborted) return;
-    if (!page.data.some(({ messageId }) => messageId === newest)) {
-      // The first load; or everything shown was cleared elsewhere, or is far behind.
+    if (retryAtMs !== null || !page.data.some(({ messageId }) => messageId === newest)) {
+      // The first load; or everything shown was cleared elsewhere, is far behind, or is no longer followed.
       if (following) return;
+      retryAtMs = null;
       exchanges.clear();
       shown.clear();
       over.clear();
@@ -213,6 +228,9 @@ export function openTalk(parts: TalkParts): Talk {
     newest = last;
     settled();
   }
+
+  const isNews = (message: Message | undefined): boolean =>
+    message?.messageId !== newest || (retryAtMs !== null && Date.now() >= retryAtMs);
 
   const loaded = load();
   loading = loaded;
@@ -271,7 +289,7 @@ export function openTalk(parts: TalkParts): Talk {
         .then(async () => {
           if (closing.signal.aborted || unsent > 0) return;
           const page = await roost.get(PATH, { path: agent, query: { order: "desc", limit: 1, conversationId } });
-          if (closing.signal.aborted || unsent > 0 || page.data[0]?.messageId === newest) return;
+          if (closing.signal.aborted || unsent > 0 || !isNews(page.data[0])) return;
           await load();
         });
       return loading;

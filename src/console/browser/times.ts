@@ -1,10 +1,15 @@
 import { DAY_MS } from "../../lib/calendar.ts";
+import type { Schedule } from "./records.ts";
 
 const dayIn = (timeZone: string, ms: number): string =>
   new Intl.DateTimeFormat("en-CA", { timeZone, dateStyle: "short" }).format(ms);
 
 /** This browser's own time zone. */
 export const ownZone = (): string => Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+/** The zone a schedule's times are told in: its own, or this browser's where its own decides nothing. */
+export const toldIn = ({ cron, activeHours, timeZone }: Pick<Schedule, "cron" | "activeHours" | "timeZone">): string =>
+  cron === null && activeHours === null ? ownZone() : timeZone;
 
 /** A moment on the clocks of a zone: `today at 08:00`, `tomorrow at 08:00`, `Mon, 23 Nov at 08:00`. */
 export function whenIn(timeZone: string, ms: number, nowMs = Date.now()): string {
