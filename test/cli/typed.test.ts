@@ -2,25 +2,19 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { explain } from "../../src/cli/failure.ts";
-import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
-import { BINARY, type Home, makeHome, onTerminal, run, type Server, signIn, startServer } from "./command-line.ts";
+import type { MockModelServer } from "../support/mock-model-server.ts";
+import { BINARY, type Home, onTerminal, run, type Server, startWithModel } from "./command-line.ts";
 
 let home: Home;
 let mock: MockModelServer;
 let server: Server;
+let stop: () => Promise<void>;
 beforeAll(async () => {
-  home = makeHome();
-  mock = startMockModelServer();
-  server = await startServer(home, { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: mock.url });
-  expect((await signIn(home, server.url, "ada@example.org")).code).toBe(0);
+  ({ home, mock, server, stop } = await startWithModel());
   await run(home, ["instance", "create", "Hello"]);
   await run(home, ["agent", "create", "Hello", "ada", "--slug", "ada", "--display-name", "Ada"]);
 });
-afterAll(async () => {
-  await server.stop();
-  await mock.stop();
-  home.remove();
-});
+afterAll(() => stop());
 
 test("the last line of what is pasted into a chat is part of the message, also without a line break", async () => {
   await using terminal = onTerminal(home, ["chat", "Hello", "ada"]);

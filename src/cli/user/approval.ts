@@ -1,9 +1,9 @@
 import type { ApprovalStatus } from "../../approvals/status.ts";
 import { visibleJson } from "../../lib/visible-json.ts";
-import { colours, noteJson, note as noteLine, printFields, printJson, printTable, say, shortTime } from "../output.ts";
+import { colours, note as noteLine, printFields, printJson, printTable, say, shortTime } from "../output.ts";
 import type { Client, Records } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
-import { confirm, onTerminal } from "./prompt.ts";
+import { confirm } from "./prompt.ts";
 
 interface Options extends ServerOptions {
   json?: true;
@@ -88,8 +88,7 @@ export async function approve(
   const client = openClient(options);
   const approval = await client.get(APPROVAL, { path: { approvalId } });
   if (!options.json) print(approval);
-  else if (!yes && onTerminal()) noteJson(approval);
-  await confirm("Approve this?", yes);
+  await confirm("Approve this?", yes, options.json && approval);
   const { inputHash } = approval;
   await decide(client, approvalId, { decision: "approve", inputHash, remember, note }, options);
 }

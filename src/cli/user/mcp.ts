@@ -1,8 +1,8 @@
-import { note, noteJson, printJson, printTable, say } from "../output.ts";
+import { note, printJson, printTable, say } from "../output.ts";
 import type { Client, Records } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 import { findInstance, INSTANCE, only, shellWord } from "./find.ts";
-import { confirm, onTerminal } from "./prompt.ts";
+import { confirm } from "./prompt.ts";
 
 const SERVERS = `${INSTANCE}/mcp-servers` as const;
 export const SERVER = `${SERVERS}/{serverId}` as const;
@@ -93,8 +93,9 @@ export async function approveTools(
   const { path, server } = await findServer(client, instance, given);
   const waiting = waitingOf(server).filter(({ name }) => names.length === 0 || names.includes(name));
   if (!options.json) showTools(waiting);
-  else if (!yes && onTerminal()) noteJson(waiting);
-  if (waiting.length > 0) await confirm(`Let agents of ${instance} use them as they are described?`, yes);
+  if (waiting.length > 0) {
+    await confirm(`Let agents of ${instance} use them as they are described?`, yes, options.json && waiting);
+  }
   const body = { updatedAt: server.updatedAt, ...(names.length > 0 && { tools: [...names] }) };
   tell(instance, await client.post(`${SERVER}/approve`, { path, body }), options, "approved");
 }

@@ -1,5 +1,5 @@
 import { UsageError } from "../failure.ts";
-import { note, noteJson, printJson, printTable, say, shortTime } from "../output.ts";
+import { note, printJson, printTable, say, shortTime } from "../output.ts";
 import type { Records } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 import { AGENT, findAgent, findConversation, idsOf } from "./find.ts";
@@ -56,11 +56,10 @@ export async function forgetMemory(
   const forget = (dry: "true" | "false") => client.delete(MEMORY, { path, query: { ...what, dryRun: dry } });
   const isSure = dryRun === true || options.yes === true || (options.json === true && !onTerminal());
   if (!isSure) {
-    const { items, deleted } = await forget("true");
-    if (options.json) noteJson(items);
-    else print(items, "There is nothing to forget.");
-    if (deleted > 0) await confirm(`Forget these ${deleted} lines and messages?`, undefined);
-    else if (!options.json) return;
+    const found = await forget("true");
+    if (!options.json) print(found.items, "There is nothing to forget.");
+    if (found.deleted === 0) return options.json && printJson(found);
+    await confirm(`Forget these ${found.deleted} lines and messages?`, undefined, options.json && found.items);
   }
   const forgotten = await forget(dryRun ? "true" : "false");
   if (options.json) printJson(forgotten);

@@ -1,7 +1,7 @@
 import { createInterface } from "node:readline";
 import { Writable } from "node:stream";
 import { Failure } from "../failure.ts";
-import { askFor, note, promptOf } from "../output.ts";
+import { askFor, note, noteJson, promptOf } from "../output.ts";
 
 /** Asks the user questions; without a terminal, lines of standard input are the answers. */
 export interface Prompt {
@@ -38,9 +38,13 @@ export function openPrompt(): Prompt {
   };
 }
 
-/** On a terminal, asks before something is deleted; a script is not asked. Throws if the answer is no. */
-export async function confirm(question: string, given: true | undefined): Promise<void> {
+/**
+ * On a terminal, asks before something is done; a script is not asked. `about` is what somebody who wants JSON has not
+ * seen yet. Throws if the answer is no.
+ */
+export async function confirm(question: string, given: true | undefined, about?: unknown): Promise<void> {
   if (given || !onTerminal()) return;
+  if (about !== undefined) noteJson(about);
   const prompt = openPrompt();
   try {
     if (/^y(es)?$/i.test(await prompt.ask(`${question} [y/N] `))) return;
