@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { buildBinary } from "../support/binary.ts";
+import { startMockModelServer } from "../support/mock-model-server.ts";
 
 /** It starts four times as fast as the sources do, and tests here start it hundreds of times. */
 export const BINARY = await buildBinary();
@@ -164,6 +165,22 @@ export async function startServer(home: Home, env: Record<string, string> = {}, 
     return await child.exited;
   };
   return { url, stop: () => end("SIGTERM"), kill: async () => void (await end("SIGKILL")) };
+}
+
+/** A server that asks a scripted model, and a person who is signed in there. */
+export async function startWithModel() {
+  const home = makeHome();
+  const mock = startMockModelServer();
+  const server = await startServer(home, { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: mock.url });
+  const stop = async () => {
+    await server.stop();
+    await mock.stop();
+    home.remove();
+  };
+  const { code, errors } = await signIn(home, server.url, "ada@example.org");
+  if (code === 0) return { home, mock, server, stop };
+  await stop();
+  throw new Error(`nobody could sign in: ${errors}`);
 }
 
 /** Registers with a new invite and signs in as a person would, with a code. */

@@ -1,24 +1,17 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
+import type { MockModelServer } from "../support/mock-model-server.ts";
 import { askingTool } from "../support/scripted-tools.ts";
 import { startTestServer } from "../support/test-server.ts";
-import { type Home, makeHome, onTerminal, run, type Server, signIn, startServer } from "./command-line.ts";
+import { type Home, onTerminal, run, startWithModel } from "./command-line.ts";
 
 let home: Home;
 let mock: MockModelServer;
-let server: Server;
+let stop: () => Promise<void>;
 beforeAll(async () => {
-  home = makeHome();
-  mock = startMockModelServer();
-  server = await startServer(home, { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: mock.url });
-  expect((await signIn(home, server.url, "ada@example.org")).code).toBe(0);
+  ({ home, mock, stop } = await startWithModel());
   await run(home, ["instance", "create", "Hello"]);
 });
-afterAll(async () => {
-  await server.stop();
-  await mock.stop();
-  home.remove();
-});
+afterAll(() => stop());
 
 /** A new agent, so that no test sees another's conversation; its slug. */
 let made = 0;

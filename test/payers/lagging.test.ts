@@ -19,6 +19,15 @@ function stickAt({ node }: ReturnType<typeof chainOf>, head: bigint): void {
   });
 }
 
+/** Somebody who has signed a payment that the node does not see. */
+async function payAtStuckNode(settling: Settling) {
+  const person = await settling.someone();
+  const recipient = await recipientOf(person);
+  const chain = chainOf(settling);
+  stickAt(chain, await chain.anvil.head());
+  return { person, chain, header: await signPayment(settling.payer("base"), recipient) };
+}
+
 test("a payment made while the node was thousands of blocks behind is credited once the node has caught up", async () => {
   await using settling = await startSettling();
   const person = await settling.someone();
@@ -38,11 +47,7 @@ test("a payment made while the node was thousands of blocks behind is credited o
 test("a node that got no further than it was at the start is not believed that a payment was never made", async () => {
   const clock = handClock();
   await using settling = await startSettling({ clock });
-  const person = await settling.someone();
-  const recipient = await recipientOf(person);
-  const chain = chainOf(settling);
-  stickAt(chain, await chain.anvil.head());
-  const header = await signPayment(settling.payer("base"), recipient);
+  const { person, chain, header } = await payAtStuckNode(settling);
   const presented = async () => (await launch(person, header)).body.error.message;
 
   expect(await presented()).toContain("do not pay again");
@@ -57,11 +62,7 @@ test("a node that got no further than it was at the start is not believed that a
 test("a payment is no longer looked for a day after its expiry, although the node has got no further", async () => {
   const clock = handClock();
   await using settling = await startSettling({ clock });
-  const person = await settling.someone();
-  const recipient = await recipientOf(person);
-  const chain = chainOf(settling);
-  stickAt(chain, await chain.anvil.head());
-  const header = await signPayment(settling.payer("base"), recipient);
+  const { person, header } = await payAtStuckNode(settling);
   expect((await launch(person, header)).status).toBe(402);
   clock.advance(DAY + 6 * MINUTE);
   await settling.server.restart();
