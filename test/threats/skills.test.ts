@@ -82,6 +82,8 @@ describe("a skill changes after it was read", () => {
     );
     const agent = await world.newAgent();
     const database = new Database(join(world.dataDir, "roost.db"));
+    // The host may be writing at this moment.
+    database.run("PRAGMA busy_timeout = 60000");
     database.run(
       `UPDATE installed_skills SET files = json_set(files, '$."scripts/run.js"', 'export default () => "evil"') WHERE name = 'pinned'`,
     );
