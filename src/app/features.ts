@@ -266,7 +266,7 @@ export async function createFeatures(
   const bundleParts = {
     ...{ dataDir, store, clock, log, arrivals, workspaces, transfer, schedules, rules, quotas, catalog, skills },
     ...{ toolNames, mayHaveTool, modelAllowed: modelChoice.allows },
-    ...{ secretNames: secrets.names, secretValues: secrets.values, untrustedFiles: notes.untrustedFiles },
+    ...{ secretNames: secrets.names, secretValues: secrets.values, untrustedFiles: notes.untrustedFiles, turns },
   };
   const exports = createExports(bundleParts);
   const imports = createImports(bundleParts);

@@ -63,7 +63,7 @@ export function createWeb(parts: WebParts): Web {
     ...own,
   });
   const { requirementsOf } = skills;
-  const broker = createBroker({ store, secrets, accountOf, requirementsOf, isNamed: egress.policy.names });
+  const broker = createBroker({ store, secrets, accountOf, requirementsOf, isNamed: egress.policy.names, turns });
   const pages = createPageReader();
   const tools = [createWebFetch({ egress, pages, accountOf }), createHttpRequest({ egress, broker, accountOf })];
   return { egress, broker, tools: tools as Tool[], close: pages.close };

@@ -7,6 +7,8 @@ import type { Workspaces } from "../agents/workspaces.ts";
 import type { ApprovalRules } from "../approvals/rules.ts";
 import { AppError } from "../lib/app-error.ts";
 import { type Clock, isoTime } from "../lib/clock.ts";
+import type { FairTurns } from "../limits/fair-turns.ts";
+import { createPause, type Pause } from "../limits/slices.ts";
 import { createSlots } from "../limits/slots.ts";
 import type { Transfer } from "../messages/transfer.ts";
 import type { Schedules } from "../schedules/schedules.ts";
@@ -42,6 +44,7 @@ export interface ExportParts {
   untrustedFiles(agentId: string): ReadonlySet<string>;
   /** All values of an instance's secrets, by name. */
   secretValues(instanceId: string): ReadonlyMap<string, string>;
+  turns: FairTurns;
 }
 
 /** A bundle on this host's disk, without a name there. */
@@ -62,8 +65,6 @@ export interface Exports {
 
 /** Bundles that are packed or downloaded at once. */
 const PLACES = { total: 8, maxPerOwner: 2 };
-/** How long one turn of the event loop copies files. */
-const SLICE_MS = 4;
 const FILES_AT_ONCE = 100;
 const WRITE_BYTES = 1024 * 1024;
 const MAX_SKILLS = 100;
@@ -78,11 +79,17 @@ interface Kept {
 }
 
 export function createExports(parts: ExportParts): Exports {
-  const { dataDir, clock, workspaces, skills, schedules, rules, transfer, secretValues, untrustedFiles } = parts;
+  const { dataDir, clock, workspaces, skills, schedules, rules, transfer, secretValues, untrustedFiles, turns } = parts;
   const places = createSlots(PLACES);
 
   /** The workspace's files, copied while nothing else of the account changes one. */
-  async function keepWorkspace(agent: Agent, kept: Kept[], scratch: ScratchFile, leftOut: (name: string) => void) {
+  async function keepWorkspace(
+    agent: Agent,
+    kept: Kept[],
+    scratch: ScratchFile,
+    leftOut: (name: string) => void,
+    newPause: () => Pause,
+  ) {
     const tainted: string[] = [];
     const untrusted = untrustedFiles(agent.agentId);
     let waiting: Uint8Array[] = [];
@@ -91,8 +98,10 @@ export function createExports(parts: ExportParts): Exports {
     const write = async () => {
       await scratch.append(Buffer.concat(waiting));
       [waiting, bytes] = [[], 0];
+      // The disk's time is not the thread's.
+      pause = newPause();
     };
-    let slice = performance.now();
+    let pause = newPause();
     for (let after: string | null = ""; after !== null; ) {
       const page = workspaces.list(agent, after, FILES_AT_ONCE);
       const names = page.map(({ name }) => name);
@@ -107,9 +116,8 @@ export function createExports(parts: ExportParts): Exports {
           bytes += content.byteLength;
           if (bytes >= WRITE_BYTES) await write();
         }
-        if (performance.now() - slice < SLICE_MS) continue;
-        await new Promise((resolve) => setImmediate(resolve));
-        slice = performance.now();
+        const wait = pause();
+        if (wait) await wait;
       }
       after = page.length < FILES_AT_ONCE ? null : (names.at(-1) ?? null);
     }
@@ -210,18 +218,20 @@ export function createExports(parts: ExportParts): Exports {
   async function pack(find: () => FoundAgent, withHistory: boolean): Promise<ScratchFile> {
     await refresh(find);
     const scratch = await openScratchFile(dataDir);
+    const { accountId } = find().instance;
+    const newPause = () => createPause(turns, accountId);
     try {
       const kept: Kept[] = [];
       const leftOut = createLeftOut();
       const { agent, tainted, moment } = await workspaces.inTurn(find().instance, 0, async () => {
         const { agent } = find();
         const moment = transfer.begin(agent);
-        return { agent, moment, tainted: await keepWorkspace(agent, kept, scratch, leftOut.add) };
+        return { agent, moment, tainted: await keepWorkspace(agent, kept, scratch, leftOut.add, newPause) };
       });
       const { instanceId, agentId } = agent;
       await keepSkills(instanceId, kept, scratch, leftOut.add);
       await keepSchedules(agentId, kept, scratch);
-      const redaction = await createRedaction(secretValues(instanceId));
+      const redaction = await createRedaction(secretValues(instanceId), newPause);
       if (withHistory) await keepHistory(moment, kept, scratch, redaction);
       const manifest: Omit<Manifest, "bundle" | "version"> = {
         exportedAt: isoTime(clock.now()),

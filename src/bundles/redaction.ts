@@ -1,3 +1,4 @@
+import type { Pause } from "../limits/slices.ts";
 import { createRedactor } from "../secrets/redaction.ts";
 
 /** Takes the values of secrets out of what leaves the host. */
@@ -10,11 +11,11 @@ export interface Redaction {
 const NOTHING: Redaction = { text: async (text) => text, bytes: async (bytes) => bytes };
 
 /** By name, the values that must not get out. */
-export async function createRedaction(secrets: ReadonlyMap<string, string>): Promise<Redaction> {
-  const text = await createRedactor(secrets);
+export async function createRedaction(secrets: ReadonlyMap<string, string>, newPause: () => Pause): Promise<Redaction> {
+  const text = await createRedactor(secrets, newPause);
   // What is no text is searched byte by byte, so the values have to look like that too.
   const asBytes = new Map([...secrets].map(([name, value]) => [name, Buffer.from(value).toString("latin1")]));
-  const binary = await createRedactor(asBytes);
+  const binary = await createRedactor(asBytes, newPause);
   if (text === null || binary === null) return NOTHING;
   return {
     text,

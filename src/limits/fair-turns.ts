@@ -10,6 +10,8 @@ export interface FairTurns {
   enter(owner: string): Promise<void> | null;
   /** Runs `work`, counting its time, and `besidesMs` that it costs later or elsewhere against the owner's share. */
   spend<T>(owner: string, work: () => T, besidesMs?: number): T;
+  /** Counts time that the owner's work has taken in this turn. */
+  spent(owner: string, tookMs: number): void;
 }
 
 export interface FairTurnOptions {
@@ -86,6 +88,13 @@ export function createFairTurns({
     if (share < 1 && hasCompany(owner)) shares.charge(owner, rate, ms);
   }
 
+  function spent(owner: string, tookMs: number, besidesMs = 0): void {
+    spentMs.set(owner, (spentMs.get(owner) ?? 0) + tookMs);
+    latestMs.set(owner, tookMs);
+    charge(owner, tookMs + besidesMs);
+    count();
+  }
+
   function count(): void {
     if (counting) return;
     counting = true;
@@ -145,12 +154,9 @@ export function createFairTurns({
       try {
         return work();
       } finally {
-        const took = now() - began;
-        spentMs.set(owner, (spentMs.get(owner) ?? 0) + took);
-        latestMs.set(owner, took);
-        charge(owner, took + besidesMs);
-        count();
+        spent(owner, now() - began, besidesMs);
       }
     },
+    spent: (owner, tookMs) => spent(owner, tookMs),
   };
 }

@@ -1,5 +1,7 @@
 import { EgressError } from "../egress/refusal.ts";
 import { isNamedBy, shownHost, type Target } from "../egress/target.ts";
+import type { FairTurns } from "../limits/fair-turns.ts";
+import { createPause } from "../limits/slices.ts";
 import type { Store } from "../storage/store.ts";
 import { PLACEHOLDER, PLACEHOLDER_START, type Place, type SecretBroker } from "../tools/secret-broker.ts";
 import { canBeHidden, MIN_HIDDEN_LENGTH } from "./needles.ts";
@@ -17,6 +19,7 @@ export interface BrokerParts {
   };
   /** Whether the operator names this host: only there may a secret go without encryption. */
   isNamed(target: Target): boolean;
+  turns: FairTurns;
 }
 
 export interface Broker extends SecretBroker {
@@ -27,7 +30,7 @@ export interface Broker extends SecretBroker {
 }
 
 /** What agents may do with secrets (docs/contract/security.md, Secrets). */
-export function createBroker({ store, secrets, accountOf, requirementsOf, isNamed }: BrokerParts): Broker {
+export function createBroker({ store, secrets, accountOf, requirementsOf, isNamed, turns }: BrokerParts): Broker {
   function requireDeclared(instanceId: string, name: string, target: Target): void {
     const hosts = [...(requirementsOf(instanceId).secrets.get(name) ?? [])];
     if (!hosts.some((host) => isNamedBy(host, target))) {
@@ -75,6 +78,8 @@ export function createBroker({ store, secrets, accountOf, requirementsOf, isName
     );
   }
 
+  const pausesOf = (instanceId: string) => () => createPause(turns, accountOf(instanceId));
+
   return {
     declares: (instanceId, target) => [...requirementsOf(instanceId).hosts].some((host) => isNamedBy(host, target)),
     fill: (instanceId, target, texts) =>
@@ -83,8 +88,9 @@ export function createBroker({ store, secrets, accountOf, requirementsOf, isName
         requireSafe(name, target);
       }),
     fillFor: (instanceId, target, texts) => fill(instanceId, texts, (name) => requireSafe(name, target)),
-    redact: (instanceId, text) => redact(text, secrets.values(instanceId)),
-    redactor: async (instanceId) => (await createRedactor(secrets.values(instanceId))) ?? (async (text) => text),
+    redact: (instanceId, text) => redact(text, secrets.values(instanceId), pausesOf(instanceId)),
+    redactor: async (instanceId) =>
+      (await createRedactor(secrets.values(instanceId), pausesOf(instanceId))) ?? (async (text) => text),
   };
 }
 

@@ -1,3 +1,5 @@
+import type { Pause } from "../limits/slices.ts";
+
 /** A text whose escapes were undone, and the way back to the places it came from. */
 export interface Unescaped {
   text: string;
@@ -35,7 +37,7 @@ const NAMED: Readonly<Record<string, string>> = {
  * Undoes one level of escapes, of all kinds at once; null if there are none. `pause` is awaited now and then: a long text
  * must not hold the thread.
  */
-export async function undoEscapes(text: string, pause: () => Promise<void> | undefined): Promise<Unescaped | null> {
+export async function undoEscapes(text: string, pause: Pause): Promise<Unescaped | null> {
   const pieces: string[] = [];
   /** Where each piece begins, there and here: plain text and escapes by turns. */
   const [from, to]: [number[], number[]] = [[], []];
@@ -51,7 +53,8 @@ export async function undoEscapes(text: string, pause: () => Promise<void> | und
     add(text.slice(read, match.index), read);
     add(meaning(match[0]), match.index);
     read = match.index + match[0].length;
-    if (pieces.length % 512 === 0) await pause();
+    const wait = pieces.length % 512 === 0 ? pause() : undefined;
+    if (wait) await wait;
   }
   if (pieces.length === 0) return null;
   add(text.slice(read), read);

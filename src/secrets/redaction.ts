@@ -1,11 +1,10 @@
+import type { Pause } from "../limits/slices.ts";
 import { undoEscapes } from "./escapes.ts";
 import { createNeedleTree } from "./needle-tree.ts";
 import { needlesOf } from "./needles.ts";
 
 /** How often escapes are undone: a URL in JSON in HTML is three. */
 const MAX_LEVELS = 3;
-/** How long this may hold a turn of the event loop. */
-const TURN_MS = 4;
 
 type Range = [start: number, end: number, name: string];
 
@@ -17,27 +16,32 @@ const mark = (name: string): string => `[secret ${name}]`;
  * hexadecimal, and percent-encoded or escaped for JSON, HTML or Markdown, also several times. Values of fewer than
  * four characters are left. Takes time in proportion to the text, in slices.
  */
-export async function redact(text: string, secrets: ReadonlyMap<string, string>): Promise<string> {
-  const redactOne = await createRedactor(secrets);
+export async function redact(
+  text: string,
+  secrets: ReadonlyMap<string, string>,
+  newPause: () => Pause,
+): Promise<string> {
+  const redactOne = await createRedactor(secrets, newPause);
   return redactOne === null ? text : await redactOne(text);
 }
 
 /** The same for many texts. Null if there is nothing to look for. */
 export async function createRedactor(
   secrets: ReadonlyMap<string, string>,
+  newPause: () => Pause,
 ): Promise<((text: string) => Promise<string>) | null> {
-  const pause = createPause();
-  const find = await createFinder(secrets, pause);
+  const find = await createFinder(secrets, newPause());
   if (find === null) return null;
   return async (text) => {
-    const found: Range[] = await find(text);
+    const pause = newPause();
+    const found: Range[] = await find(text, pause);
     let level = await undoEscapes(text, pause);
     let original = (start: number, end: number): [number, number] => [start, end];
     for (let depth = 1; level !== null; depth++) {
       const outer = original;
       const inner = level.original;
       original = (start, end) => outer(...inner(start, end));
-      for (const [start, end, name] of await find(level.text)) found.push([...original(start, end), name]);
+      for (const [start, end, name] of await find(level.text, pause)) found.push([...original(start, end), name]);
       level = depth < MAX_LEVELS ? await undoEscapes(level.text, pause) : null;
     }
     return found.length === 0 ? text : replaced(text, found);
@@ -57,38 +61,26 @@ function replaced(text: string, found: Range[]): string {
   return (pieces.join("") + text.slice(done)).toWellFormed();
 }
 
-type Find = (text: string) => Promise<Range[]>;
+type Find = (text: string, pause: Pause) => Promise<Range[]>;
 
 /** Null if there is nothing to look for. */
-async function createFinder(
-  secrets: ReadonlyMap<string, string>,
-  pause: () => Promise<void> | undefined,
-): Promise<Find | null> {
+async function createFinder(secrets: ReadonlyMap<string, string>, pause: Pause): Promise<Find | null> {
   const tree = createNeedleTree();
   for (const [name, value] of secrets) {
     for (const needle of needlesOf(name, value)) tree.add(needle);
-    await pause();
+    const wait = pause();
+    if (wait) await wait;
   }
   if (tree.isEmpty()) return null;
-  return async (text) => {
+  return async (text, pause) => {
     const found: Range[] = [];
     for (let at = 0; at < text.length; ) {
-      if ((at & 0x3ff) === 0) await pause();
+      const wait = (at & 0x3ff) === 0 ? pause() : undefined;
+      if (wait) await wait;
       const match = tree.longestAt(text, at);
       if (match) found.push([at, match.end, match.name]);
       at = match?.end ?? at + 1;
     }
     return found;
-  };
-}
-
-/** Returns what to await, if this turn of the event loop has lasted long enough. */
-function createPause(): () => Promise<void> | undefined {
-  let began = performance.now();
-  return () => {
-    if (performance.now() - began < TURN_MS) return undefined;
-    return new Promise((resolve) => setImmediate(resolve)).then(() => {
-      began = performance.now();
-    });
   };
 }

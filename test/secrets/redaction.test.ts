@@ -1,9 +1,15 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { createFairTurns } from "../../src/limits/fair-turns.ts";
+import { createPause } from "../../src/limits/slices.ts";
 import { redact } from "../../src/secrets/redaction.ts";
 
 const VALUE = 's3"cr/et<v>a+l=ue é_x';
-const hide = (text: string, value = VALUE) => redact(text, new Map([["TOKEN", value]]));
+const turns = createFairTurns({ maxMs: 1 });
+const redactOf = (owner: string, text: string, secrets: ReadonlyMap<string, string>) =>
+  redact(text, secrets, () => createPause(turns, owner));
+const redactFor = (text: string, secrets: ReadonlyMap<string, string>) => redactOf("owner", text, secrets);
+const hide = (text: string, value = VALUE) => redactFor(text, new Map([["TOKEN", value]]));
 const bytesOf = (value: string) => [...Buffer.from(value)].map((byte) => byte.toString(16).padStart(2, "0"));
 const asciiJson = (value: string) =>
   JSON.stringify(value).replace(/[^ -~]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
@@ -67,13 +73,13 @@ test("all secrets are looked for, the longest first, and overlapping ones are on
     ["LONG", "abcdefghij"],
     ["OTHER", "hij-klm"],
   ]);
-  expect(await redact("abcdef abcdefghij hij-klm", secrets)).toBe("[secret SHORT] [secret LONG] [secret OTHER]");
-  expect(await redact("abcdefghij-klm.", secrets)).toBe("[secret LONG]-klm.");
+  expect(await redactFor("abcdef abcdefghij hij-klm", secrets)).toBe("[secret SHORT] [secret LONG] [secret OTHER]");
+  expect(await redactFor("abcdefghij-klm.", secrets)).toBe("[secret LONG]-klm.");
 });
 
 test("without secrets, or with ones too short to be told from other text, nothing changes", async () => {
-  expect(await redact("text & text", new Map())).toBe("text & text");
-  expect(await redact("abc %61bc", new Map([["TINY", "abc"]]))).toBe("abc %61bc");
+  expect(await redactFor("text & text", new Map())).toBe("text & text");
+  expect(await redactFor("abc %61bc", new Map([["TINY", "abc"]]))).toBe("abc %61bc");
 });
 
 test("text without the value comes back as it was, escapes included", async () => {
@@ -113,7 +119,7 @@ test("among many secrets with common beginnings, the longest is found, and none 
   const secrets = new Map(
     ["token", "token-1", "token-12", "token-2", "tok!", "other"].map((value) => [`OF_${value}`, value]),
   );
-  const find = (text: string) => redact(text, secrets);
+  const find = (text: string) => redactFor(text, secrets);
   expect(await find("token-12 token-1 token-2 token- tok! tok othe other")).toBe(
     "[secret OF_token-12] [secret OF_token-1] [secret OF_token-2] [secret OF_token]- [secret OF_tok!] tok othe [secret OF_other]",
   );
@@ -124,4 +130,14 @@ test("a long value is found whole, and also where its end was cut off", async ()
   expect(await hide(`a ${value} b`, value)).toBe("a [secret TOKEN] b");
   expect(await hide(`a ${value.slice(0, 5_000)}… b`, value)).toBe("a [secret TOKEN]… b");
   expect(await hide(`a ${value.slice(0, 500)}… b`, value)).toBe(`a ${value.slice(0, 500)}… b`);
+});
+
+test("many long texts of one account hold up another's by no more than as much again", async () => {
+  const secrets = new Map([["TOKEN", VALUE]]);
+  const text = "a%41 text ".repeat(20_000);
+  let done = 0;
+  const many = Array.from({ length: 12 }, () => redactOf("many", text, secrets).then(() => done++));
+  await redactOf("one", text, secrets);
+  expect(done).toBeLessThan(4);
+  await Promise.all(many);
 });
