@@ -4,7 +4,7 @@ import { outsideTool, strangersTool } from "../approvals/asking.ts";
 import { faultsOf } from "../support/axe.ts";
 import { browserTest } from "../support/browser.ts";
 import type { Person } from "../support/test-server.ts";
-import { signUpWithAgent, startWithModel, withConsoleAs } from "./with-console.ts";
+import { lookAgain, signUpWithAgent, startWithModel, withConsoleAs } from "./with-console.ts";
 
 const LAPTOP = { width: 1366, height: 640 };
 const PHONE = { width: 390, height: 844 };
@@ -138,6 +138,49 @@ browserTest("questions are answered, by choice and in own words", async () => {
     expect(answers).toEqual(["Friday", "bread"]);
   });
 });
+
+browserTest("what is being answered stays while its run is lost and followed again, and is then sent", async () => {
+  await withPage(async (page) => {
+    await write(page, "Plan it", ["ask_user", { questions: QUESTIONS }]);
+    const [{ runId }] = (await person.ask("GET", `${agentPath}/runs`)).body.data;
+    const answers = [
+      { contentType: "text/event-stream", body: await eventsUntil("run.waiting", runId) },
+      { status: 409, json: { error: { code: "conflict", message: "something failed", status: 409 } } },
+    ];
+    await page.route("**/events?*", (route) => route.fulfill(answers.shift()), { times: answers.length });
+    await page.reload();
+    const card = page.locator(".approval");
+    await card.getByRole("textbox", { name: "What should I bring?" }).fill("bre");
+    await page.getByText("lost track of this answer").waitFor();
+    const followed = page.waitForRequest("**/events?*");
+    await lookAgain(page);
+    expect((await followed).url()).toMatch(/after=\d+/);
+    await page.getByText("waiting for a decision").waitFor();
+    await card.getByRole("textbox", { name: "What should I bring?" }).pressSequentially("ad");
+    await card.getByLabel("Friday").check();
+    thenSay("Friday, with bread.");
+    await card.getByRole("button", { name: "Answer", exact: true }).click();
+    await card.getByText("Friday · bread").waitFor();
+    await page.getByText("Wait. Friday, with bread.").waitFor();
+    expect(await page.locator(".approval").count()).toBe(1);
+  });
+});
+
+/** A run's stream as far as this event. */
+async function eventsUntil(type: string, runId: string): Promise<string> {
+  const leaving = new AbortController();
+  const stream = await fetch(`${server.url}${agentPath}/events?runId=${runId}`, {
+    headers: { Authorization: `Bearer ${person.token}` },
+    signal: leaving.signal,
+  });
+  let text = "";
+  for await (const chunk of stream.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    text += chunk;
+    if (text.includes(`"type":"${type}"`) && text.endsWith("\n\n")) break;
+  }
+  leaving.abort();
+  return text;
+}
 
 browserTest("what is to be decided fits a thumb, and axe finds no problem, light or dark, large or small", async () => {
   await person.ask("PATCH", agentPath, { tools: { mail: "allow" } });

@@ -241,7 +241,7 @@ browserTest("a run whose events are no longer kept is given up once, and what is
     const { release } = heldAnswer();
     await write(page, "Tell me a story");
     await page.getByText("Once upon").waitFor();
-    const error = { code: "gone", message: "no longer kept", requestId: "req_1", status: 410 };
+    const error = { code: "not_found", message: "no longer kept", requestId: "req_1", status: 410 };
     await page.route("**/events?*", (route) => route.fulfill({ status: 410, json: { error } }));
     await page.reload();
     await page.getByText("lost track of this answer").waitFor();

@@ -2,7 +2,7 @@ import { afterAll, beforeEach, expect } from "bun:test";
 import type { Page } from "playwright-core";
 import { browserTest } from "../support/browser.ts";
 import type { Person } from "../support/test-server.ts";
-import { openAs, startWithModel, withConsole, withConsoleAs } from "./with-console.ts";
+import { lookAgain, openAs, startWithModel, withConsole, withConsoleAs } from "./with-console.ts";
 
 let person: Person;
 
@@ -21,6 +21,12 @@ const choose = async (page: Page, name: string) => {
   await shown(page, name);
 };
 const written = (page: Page) => page.inputValue("#chat-input");
+/** Waits until this is what is written. */
+const nowWritten = (page: Page, text: string) =>
+  page.waitForFunction((all) => {
+    const box = document.getElementById("chat-input");
+    return box instanceof HTMLTextAreaElement && box.value === all;
+  }, text);
 async function send(page: Page, text: string): Promise<void> {
   await page.fill("#chat-input", text);
   await page.press("#chat-input", "Enter");
@@ -67,10 +73,27 @@ browserTest(
       // The page learns of both in its own time: whoever is back by then, or comes back later, sees them.
       await choose(page, "Ada");
       refuse();
-      await page.waitForFunction((all) => {
-        const box = document.getElementById("chat-input");
-        return box instanceof HTMLTextAreaElement && box.value === all;
-      }, ["One", "Two", "half a thought"].join("\n\n"));
+      await nowWritten(page, "One\n\nTwo\n\nhalf a thought");
+    });
+  },
+);
+
+browserTest(
+  "what came back and was changed is kept as it stands, and what comes back later stands before it",
+  async () => {
+    await withPage(async (page) => {
+      await shown(page, "Ada");
+      const { refuse } = await refusing(page);
+      refuse();
+      await send(page, "One");
+      await nowWritten(page, "One");
+      await page.locator("#chat-input").pressSequentially(" more");
+      await page.reload();
+      await shown(page, "Ada");
+      expect(await written(page)).toBe("One more");
+      const idea = page.locator("#chat-ideas button").first();
+      await idea.click();
+      await nowWritten(page, `${await idea.textContent()}\n\nOne more`);
     });
   },
 );
@@ -194,6 +217,24 @@ browserTest("signing out asks nothing, and removes what was written and not sent
     expect(await page.evaluate(() => sessionStorage.length)).toBe(0);
   });
 });
+
+browserTest(
+  "who has something half written when the session ends by itself is asked, and may stay to copy it",
+  async () => {
+    await withPage(async (page) => {
+      await shown(page, "Ada");
+      await page.getByText("New agent").click();
+      await page.getByLabel("Who it is").fill("You are a lib");
+      const asked = page.waitForEvent("dialog");
+      await person.ask("POST", "/v1/auth/revoke-tokens");
+      await lookAgain(page);
+      const dialog = await asked;
+      expect(dialog.type()).toBe("beforeunload");
+      await dialog.dismiss();
+      expect(await page.getByLabel("Who it is").inputValue()).toBe("You are a lib");
+    });
+  },
+);
 
 browserTest("a text longer than a message may be comes back whole, with what is wrong", async () => {
   await withPage(async (page) => {

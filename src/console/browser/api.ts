@@ -37,6 +37,8 @@ let token = sessionStorage.getItem(TOKEN);
 /** Resolves the wait for another tab's session; once nobody waits, a session that arrives reloads the page. */
 let resolveJoin: (() => void) | undefined;
 let mayJoin = false;
+/** Whether somebody has ended the session. */
+let isEnded = false;
 
 export const isSignedIn = (): boolean => token !== null;
 
@@ -81,6 +83,7 @@ function join(given: string): void {
 
 function hold(given: string): void {
   token = given;
+  isEnded = false;
   sessionStorage.setItem(TOKEN, given);
 }
 
@@ -130,6 +133,7 @@ async function endEverywhere(ended: string): Promise<boolean> {
 
 function forgetSession(): void {
   token = null;
+  isEnded = true;
   sessionStorage.clear();
 }
 
@@ -139,10 +143,13 @@ function keepDrafts(): void {
   sessionStorage.removeItem(TOKEN);
 }
 
-/** Asks before the page is left while something is not saved; not where the session has ended, and nobody may stay. */
+/**
+ * Asks before the page is left while something is not saved: who stays where the session has ended by itself can copy it.
+ * Where somebody has ended the session, nobody may stay.
+ */
 export function askBeforeLeaving(isUnsaved: () => boolean): void {
   addEventListener("beforeunload", (event) => {
-    if (token !== null && isUnsaved()) event.preventDefault();
+    if (!isEnded && isUnsaved()) event.preventDefault();
   });
 }
 

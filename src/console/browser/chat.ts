@@ -208,10 +208,7 @@ export function createChat(accountId: string, parts: ChatParts): Chat {
     form.requestSubmit();
   });
   for (const idea of ideas.querySelectorAll("button")) {
-    idea.addEventListener("click", () => {
-      input.value = idea.textContent;
-      form.requestSubmit();
-    });
+    idea.addEventListener("click", () => say(idea.textContent.trim()));
   }
 
   return {

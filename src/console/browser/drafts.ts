@@ -1,5 +1,6 @@
 /** Of the keys in this tab's storage that hold what was written. */
 const DRAFT = "roost.draft.";
+const BETWEEN = "\n\n";
 
 /**
  * What an account has written and not sent, by where it belongs. It is in this tab's storage, so that it is there again
@@ -53,7 +54,8 @@ export function openDrafts(accountId: string): Drafts {
     set(place, text) {
       const { returned, sending } = at(place);
       // What came back and was changed since is like anything else that is written.
-      places.set(place, { returned: text.startsWith(returned) ? returned : "", text, sending });
+      const isUnchanged = text === returned || text.startsWith(returned + BETWEEN);
+      places.set(place, { returned: isUnchanged ? returned : "", text, sending });
       keep(place);
     },
     send(place, text) {
@@ -85,4 +87,4 @@ function withReturned({ returned, text }: Place, ...more: string[]): Pick<Place,
   return { returned: all, text: joined(all, text.slice(returned.length).trimStart()) };
 }
 
-const joined = (...texts: string[]): string => texts.filter(Boolean).join("\n\n");
+const joined = (...texts: string[]): string => texts.filter(Boolean).join(BETWEEN);

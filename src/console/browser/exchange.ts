@@ -13,7 +13,7 @@ export interface Exchange {
   ask(question: Pick<Message, "message"> & Partial<Pick<Message, "origin" | "sender">>): void;
   /** Shows that it is waiting for its turn, and offers `withdraw`. */
   wait(withdraw: () => void): void;
-  /** Shows that its turn has come. */
+  /** Shows that its turn has come, or that it is followed again. */
   begin(): void;
   show(event: RunEvent): void;
   /** For an answer of before: offers what the agent did for it. */
@@ -33,6 +33,7 @@ const NOTES: Record<string, string> = {
 };
 
 const INTERRUPTED = "interrupted by an error";
+const WAITING = "waiting for a decision";
 
 /** Who has caused what stands there, if it was not said to or by a person. */
 const CAUSES: Record<string, string> = { schedule: "on a schedule", heartbeat: "at a heartbeat" };
@@ -105,8 +106,8 @@ export function makeExchange(
       note.replaceChildren("Waiting for the previous answer ", button);
     },
     begin() {
-      note.textContent = "";
-      thinking(said.isEmpty());
+      note.textContent = asked.size > 0 ? WAITING : "";
+      thinking(said.isEmpty() && asked.size === 0);
     },
     offerSteps: steps.offer,
     show(event) {
@@ -126,7 +127,7 @@ export function makeExchange(
           break;
         case "run.waiting":
           thinking(false);
-          note.textContent = "waiting for a decision";
+          note.textContent = WAITING;
           break;
         case "delegation.started":
           note.replaceChildren("waiting for ", ...linksTo(instanceId, event.tasks));

@@ -28,7 +28,10 @@ export interface ScheduleForm {
 const PREVIEWED = 5;
 const field = (name: string) => part(`schedule-${name}`, HTMLInputElement);
 
-/** The form to plan something, or to change it; `save` is given what is edited, or null for something new. */
+/**
+ * The form to plan something, or to change it; `save` is given what is edited, or null for something new, and resets the
+ * form if it is still wanted.
+ */
 export function armScheduleForm(
   { isPattern, isTimeZone, nextTimes }: DueTimes,
   save: (wishes: ScheduleWishes, edited: Schedule | null) => Promise<void>,
@@ -93,7 +96,6 @@ export function armScheduleForm(
   function reset(): void {
     edited = null;
     form.reset();
-    zone.value = ownZone();
     fold.open = false;
     more.open = false;
     part("schedule-form-title", HTMLElement).textContent = "Plan something";
@@ -102,6 +104,7 @@ export function armScheduleForm(
   }
 
   form.noValidate = true;
+  zone.defaultValue = ownZone();
   askBeforeLeaving(watchWriting(form));
   form.addEventListener("input", show);
   part("schedule-cancel", HTMLButtonElement).addEventListener("click", reset);
@@ -111,10 +114,7 @@ export function armScheduleForm(
     // What is wrong must be seen.
     if (!to.validity.valid) more.open = true;
     if (!form.reportValidity()) return;
-    void attempt(form, async () => {
-      await save(wishes(), edited);
-      reset();
-    });
+    void attempt(form, () => save(wishes(), edited));
   });
 
   return {

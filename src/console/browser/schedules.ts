@@ -29,7 +29,9 @@ export function openSchedules(dueTimes: DueTimes): (instanceId: string, agent: A
     const { name } = edited
       ? await roost.patch(SCHEDULE, { path: { ...of, scheduleId: edited.scheduleId }, body: settings })
       : await roost.post(SCHEDULES, { path: of, body: settings });
-    if (of === path) await read(of, `${name} is planned.`);
+    if (of !== path) return;
+    form.reset();
+    await read(of, `${name} is planned.`);
   });
 
   async function read(of: typeof path, news = ""): Promise<void> {

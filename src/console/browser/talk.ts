@@ -39,16 +39,19 @@ export interface TalkParts {
 interface Turn {
   runId: string;
   exchange: Exchange;
+  /** The last event that is shown. */
+  after?: number;
 }
 
 const UNFINISHED = new Set(["queued", "running", "waiting"]);
 const PAGE = 50;
-/** After runs could not be followed they are followed again at the next look, later after a pause that grows. */
+/** A run that could not be followed is followed again at the next look, later after a pause that grows. */
 const RETRY_MS = { least: 15_000, most: 10 * 60_000 };
 /** Of sending a message: without an answer it is sent again with the same key, so it is stored only once. */
 const SEND_RETRIES = 5;
 const PATH = `${AGENT}/messages` as const;
-const GONE = new Set([404, 410]);
+/** Messages are sent one after the other, in the order they were written, whatever is open: by agent and conversation. */
+const sending = new Map<string, Promise<unknown>>();
 
 /** Loads the conversation and follows its runs one after the other, in the order in which they are answered. */
 export function openTalk(parts: TalkParts): Talk {
@@ -65,25 +68,28 @@ export function openTalk(parts: TalkParts): Talk {
   let earlier: string | null = null;
   let newest: string | undefined;
   let following = false;
-  /** Set where runs are no longer followed that may go on: when to show the conversation anew, and follow them again. */
-  let retryAtMs: number | null = null;
+  /** When the first turn, once it could not be followed, is followed again. */
+  let retryAtMs = 0;
   let retryMs = 0;
-  /** Messages are sent one after the other, in the order they were written. */
-  let sending: Promise<unknown> = Promise.resolve();
   let unsent = 0;
   let loading: Promise<void> = Promise.resolve();
 
-  const sendMessage = (message: string) =>
-    roost.post(PATH, {
-      path: agent,
-      body: { message, conversationId },
-      headers: { Prefer: "respond-async" },
-      retries: SEND_RETRIES,
-    });
+  function sendMessage(message: string) {
+    const place = `${agent.agentId} ${conversationId}`;
+    const body = { message, conversationId };
+    const headers = { Prefer: "respond-async" };
+    const send = () => roost.post(PATH, { path: agent, body, headers, retries: SEND_RETRIES });
+    const sent = (sending.get(place) ?? Promise.resolve()).then(send);
+    sending.set(
+      place,
+      sent.catch(() => undefined),
+    );
+    return sent;
+  }
   const cancelRun = (runId: string) => roost.post(`${AGENT}/runs/{runId}/cancel`, { path: { ...agent, runId } });
   /** A run's events, which are all that this stream has. */
-  const followRun = (runId: string) =>
-    roost.events(agent, { runId, signal: closing.signal }) as AsyncIterable<RunEvent>;
+  const followRun = (runId: string, after?: number) =>
+    roost.events(agent, { runId, after, signal: closing.signal }) as AsyncIterable<RunEvent>;
 
   function keepAtEnd(change: () => void): void {
     const atEnd = isAtEnd(log);
@@ -141,7 +147,7 @@ export function openTalk(parts: TalkParts): Talk {
   }
 
   async function follow(): Promise<void> {
-    if (following) return;
+    if (following || turns.length === 0) return;
     following = true;
     busy(true);
     log.setAttribute("aria-busy", "true");
@@ -150,15 +156,16 @@ export function openTalk(parts: TalkParts): Talk {
         const { runId, exchange } = turn;
         exchange.begin();
         try {
-          for await (const event of followRun(runId)) {
+          for await (const event of followRun(runId, turn.after)) {
             // Not the newest for that: another message may have come meanwhile.
             if (event.type === "message.completed") shown.add(event.message.messageId);
             keepAtEnd(() => exchange.show(event));
+            turn.after = event.id;
             retryMs = 0;
           }
         } catch (error) {
-          // Its beginning is no longer kept, or it was deleted with its agent: that will not change.
-          if (!(error instanceof RoostError && GONE.has(error.status))) throw error;
+          // Its events are no longer kept, or it was deleted with its agent: that will not change.
+          if (!(error instanceof RoostError && error.code === "not_found")) throw error;
           exchange.lose();
         }
         turns.shift();
@@ -166,7 +173,7 @@ export function openTalk(parts: TalkParts): Talk {
         settled();
       }
     } catch (error) {
-      for (const { exchange } of turns.splice(0)) exchange.lose();
+      turns[0]?.exchange.lose();
       retryAtMs = Date.now() + retryMs;
       retryMs = Math.min(Math.max(2 * retryMs, RETRY_MS.least), RETRY_MS.most);
       if (!closing.signal.aborted) failed(error);
@@ -198,7 +205,8 @@ export function openTalk(parts: TalkParts): Talk {
       else {
         over.add(runId);
         if (run?.status === "cancelled") exchange.explain(run.status);
-        else if (run) exchange.fail(run.error?.message ?? run.status);
+        // One that has just ended well has its answer at the next look.
+        else if (run?.status === "failed") exchange.fail(run.error?.message ?? run.status);
       }
     }
     found.forEach(enqueue);
@@ -208,10 +216,10 @@ export function openTalk(parts: TalkParts): Talk {
   async function load(): Promise<void> {
     const page = await roost.get(PATH, { path: agent, query: { order: "desc", limit: PAGE, conversationId } });
     if (closing.signal.aborted) return;
-    if (retryAtMs !== null || !page.data.some(({ messageId }) => messageId === newest)) {
-      // The first load; or everything shown was cleared elsewhere, is far behind, or is no longer followed.
+    if (!page.data.some(({ messageId }) => shown.has(messageId))) {
+      // The first load; or everything shown was cleared elsewhere, or is far behind.
       if (following) return;
-      retryAtMs = null;
+      turns.length = 0;
       exchanges.clear();
       shown.clear();
       over.clear();
@@ -229,9 +237,6 @@ export function openTalk(parts: TalkParts): Talk {
     settled();
   }
 
-  const isNews = (message: Message | undefined): boolean =>
-    message?.messageId !== newest || (retryAtMs !== null && Date.now() >= retryAtMs);
-
   const loaded = load();
   loading = loaded;
   return {
@@ -248,12 +253,9 @@ export function openTalk(parts: TalkParts): Talk {
         log.append(exchange.element);
         toEnd(log);
       }
-      const sent = sending.then(() => sendMessage(text));
-      sending = sent.catch(() => undefined);
       try {
-        const { runId, messageId } = await sent;
+        const { runId, messageId } = await sendMessage(text);
         if (closing.signal.aborted) return;
-        newest = messageId;
         shown.add(messageId);
         exchanges.set(runId, exchange);
         enqueue({ runId, exchange });
@@ -289,8 +291,10 @@ export function openTalk(parts: TalkParts): Talk {
         .then(async () => {
           if (closing.signal.aborted || unsent > 0) return;
           const page = await roost.get(PATH, { path: agent, query: { order: "desc", limit: 1, conversationId } });
-          if (closing.signal.aborted || unsent > 0 || !isNews(page.data[0])) return;
-          await load();
+          if (closing.signal.aborted || unsent > 0) return;
+          const isNews = page.data[0]?.messageId !== newest;
+          if (isNews || Date.now() >= retryAtMs) void follow();
+          if (isNews) await load();
         });
       return loading;
     },
