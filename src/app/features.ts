@@ -25,6 +25,7 @@ import type { Log } from "../lib/log.ts";
 import { createAccountLimits } from "../limits/account-limits.ts";
 import { capModelCalls, capWorkers, type MachineLimits, modelMemoryBytes } from "../limits/machine.ts";
 import { createQuotas } from "../limits/quotas.ts";
+import { createSliceTurns } from "../limits/slices.ts";
 import { createMail } from "../mail/mail.ts";
 import type { Memory } from "../memory/memory.ts";
 import { createNotes } from "../memory/notes.ts";
@@ -154,9 +155,9 @@ export async function createFeatures(
   const catalog = loadCatalog((skill, err) => log.error({ err, skill }, "left out a broken skill of the catalog"));
   const toolNames = () => toolbox.tools.map(({ name }) => name);
   const skills = createSkills({ store, clock, catalog, secretNames: secrets.names, toolNames });
-  const turns = createAgentTurns();
+  const [turns, sliceTurns] = [createAgentTurns(), createSliceTurns()];
   const accountOf = (instanceId: string) => instances.find(instanceId)?.accountId ?? instanceId;
-  const web = createWeb({ foundation, log, setting: config.egress, accountOf, secrets, skills, turns });
+  const web = createWeb({ foundation, log, setting: config.egress, accountOf, secrets, skills, turns, sliceTurns });
   const traces = await openTraces(config, log, web.broker.redactor);
   const ownServers = createOwnServers(store, secrets, accountOf, web.egress);
   const hostModels = createModelChoice(config.models, config.model);
@@ -265,8 +266,8 @@ export async function createFeatures(
   const { transfer } = conversations;
   const bundleParts = {
     ...{ dataDir, store, clock, log, arrivals, workspaces, transfer, schedules, rules, quotas, catalog, skills },
-    ...{ toolNames, mayHaveTool, modelAllowed: modelChoice.allows },
-    ...{ secretNames: secrets.names, secretValues: secrets.values, untrustedFiles: notes.untrustedFiles, turns },
+    ...{ toolNames, mayHaveTool, modelAllowed: modelChoice.allows, turns: sliceTurns },
+    ...{ secretNames: secrets.names, secretValues: secrets.values, untrustedFiles: notes.untrustedFiles },
   };
   const exports = createExports(bundleParts);
   const imports = createImports(bundleParts);

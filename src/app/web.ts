@@ -28,6 +28,8 @@ export interface WebParts {
   skills: Pick<Skills, "requirementsOf">;
   /** Of the accounts' agents. */
   turns: FairTurns;
+  /** Of what is done in slices. */
+  sliceTurns: FairTurns;
   /** Replaces parts of the guard, for tests. */
   egress?: Partial<EgressParts> | undefined;
 }
@@ -41,7 +43,7 @@ export interface Web {
 }
 
 export function createWeb(parts: WebParts): Web {
-  const { foundation, log, setting, accountOf, secrets, skills, turns, egress: own } = parts;
+  const { foundation, log, setting, accountOf, secrets, skills, turns, sliceTurns, egress: own } = parts;
   const { store, clock, audit } = foundation;
   const ofOne = createFixedWindows(secondsOf(clock), REFUSALS_OF_ONE);
   const ofAll = createFixedWindows(secondsOf(clock), REFUSALS_OF_ALL);
@@ -63,7 +65,8 @@ export function createWeb(parts: WebParts): Web {
     ...own,
   });
   const { requirementsOf } = skills;
-  const broker = createBroker({ store, secrets, accountOf, requirementsOf, isNamed: egress.policy.names, turns });
+  const isNamed = egress.policy.names;
+  const broker = createBroker({ store, secrets, accountOf, requirementsOf, isNamed, turns: sliceTurns });
   const pages = createPageReader();
   const tools = [createWebFetch({ egress, pages, accountOf }), createHttpRequest({ egress, broker, accountOf })];
   return { egress, broker, tools: tools as Tool[], close: pages.close };

@@ -45,16 +45,16 @@ const lineOf = (value: unknown): string => `${JSON.stringify(value)}\n`;
 export const headingOf = ({ title, isDefault, originType, createdAt }: Conversation): string =>
   lineOf({ title, isDefault, origin: originType, createdAt: isoTime(createdAt) } satisfies Heading);
 
-/** Writes a conversation's messages in their order. */
-export function createLineWriter(redact: (text: string) => Promise<string>) {
+/** Writes a conversation's messages in their order, each with the text that may leave the host. */
+export function createLineWriter() {
   const numbers = createNumbers<number>();
   let next = 0;
-  return async (row: Message): Promise<string> => {
+  return (row: Message, text: string): string => {
     const number = next++;
     if (row.role === "user") numbers.set(row.messageId, number);
     return lineOf({
       role: row.role,
-      message: await redact(row.text),
+      message: text,
       sender: { type: row.senderType, id: row.senderId, name: row.senderName },
       inReplyTo: row.inReplyTo === null ? null : (numbers.get(row.inReplyTo) ?? null),
       createdAt: isoTime(row.createdAt),

@@ -1,4 +1,4 @@
-import type { Pause } from "../limits/slices.ts";
+import type { InSlices } from "../limits/slices.ts";
 import { createRedactor } from "../secrets/redaction.ts";
 
 /** Takes the values of secrets out of what leaves the host. */
@@ -11,16 +11,16 @@ export interface Redaction {
 const NOTHING: Redaction = { text: async (text) => text, bytes: async (bytes) => bytes };
 
 /** By name, the values that must not get out. */
-export async function createRedaction(secrets: ReadonlyMap<string, string>, newPause: () => Pause): Promise<Redaction> {
-  const text = await createRedactor(secrets, newPause);
+export async function createRedaction(secrets: ReadonlyMap<string, string>, inSlices: InSlices): Promise<Redaction> {
+  const text = await createRedactor(secrets, inSlices);
   // What is no text is searched byte by byte, so the values have to look like that too.
   const asBytes = new Map([...secrets].map(([name, value]) => [name, Buffer.from(value).toString("latin1")]));
-  const binary = await createRedactor(asBytes, newPause);
+  const binary = await createRedactor(asBytes, inSlices);
   if (text === null || binary === null) return NOTHING;
   return {
     text,
     async bytes(bytes) {
-      const plain = decoded(bytes);
+      const plain = await inSlices(() => decoded(bytes));
       const before = plain ?? Buffer.from(bytes).toString("latin1");
       const after = await (plain === null ? binary : text)(before);
       return after === before ? bytes : Buffer.from(after, plain === null ? "latin1" : "utf8");

@@ -1,7 +1,7 @@
 import { EgressError } from "../egress/refusal.ts";
 import { isNamedBy, shownHost, type Target } from "../egress/target.ts";
 import type { FairTurns } from "../limits/fair-turns.ts";
-import { createPause } from "../limits/slices.ts";
+import { createSlices } from "../limits/slices.ts";
 import type { Store } from "../storage/store.ts";
 import { PLACEHOLDER, PLACEHOLDER_START, type Place, type SecretBroker } from "../tools/secret-broker.ts";
 import { canBeHidden, MIN_HIDDEN_LENGTH } from "./needles.ts";
@@ -19,6 +19,7 @@ export interface BrokerParts {
   };
   /** Whether the operator names this host: only there may a secret go without encryption. */
   isNamed(target: Target): boolean;
+  /** Of what is done in slices. */
   turns: FairTurns;
 }
 
@@ -78,7 +79,7 @@ export function createBroker({ store, secrets, accountOf, requirementsOf, isName
     );
   }
 
-  const pausesOf = (instanceId: string) => () => createPause(turns, accountOf(instanceId));
+  const slicesOf = (instanceId: string) => createSlices(turns, accountOf(instanceId));
 
   return {
     declares: (instanceId, target) => [...requirementsOf(instanceId).hosts].some((host) => isNamedBy(host, target)),
@@ -88,9 +89,9 @@ export function createBroker({ store, secrets, accountOf, requirementsOf, isName
         requireSafe(name, target);
       }),
     fillFor: (instanceId, target, texts) => fill(instanceId, texts, (name) => requireSafe(name, target)),
-    redact: (instanceId, text) => redact(text, secrets.values(instanceId), pausesOf(instanceId)),
+    redact: (instanceId, text) => redact(text, secrets.values(instanceId), slicesOf(instanceId)),
     redactor: async (instanceId) =>
-      (await createRedactor(secrets.values(instanceId), pausesOf(instanceId))) ?? (async (text) => text),
+      (await createRedactor(secrets.values(instanceId), slicesOf(instanceId))) ?? (async (text) => text),
   };
 }
 

@@ -1,4 +1,4 @@
-import type { Pause } from "../limits/slices.ts";
+import type { InSlices } from "../limits/slices.ts";
 
 /** A text whose escapes were undone, and the way back to the places it came from. */
 export interface Unescaped {
@@ -20,6 +20,9 @@ const BACKSLASH = ["\\\\u[0-9a-f]{4}", "\\\\x[0-9a-f]{2}", "\\\\[!-/:-@[-`{-~bfn
 const REFERENCE = ["&#\\d{1,7};", "&#x[0-9a-f]{1,6};", "&(?:amp|lt|gt|quot|apos);"];
 const ESCAPES = new RegExp([...PERCENT, ...BACKSLASH, ...REFERENCE].join("|"), "gi");
 
+/** How many escapes are undone at a time. */
+const PART = 256;
+
 const NAMED: Readonly<Record<string, string>> = {
   "\\b": "\b",
   "\\f": "\f",
@@ -33,11 +36,8 @@ const NAMED: Readonly<Record<string, string>> = {
   "&apos;": "'",
 };
 
-/**
- * Undoes one level of escapes, of all kinds at once; null if there are none. `pause` is awaited now and then: a long text
- * must not hold the thread.
- */
-export async function undoEscapes(text: string, pause: Pause): Promise<Unescaped | null> {
+/** Undoes one level of escapes, of all kinds at once; null if there are none. */
+export async function undoEscapes(text: string, inSlices: InSlices): Promise<Unescaped | null> {
   const pieces: string[] = [];
   /** Where each piece begins, there and here: plain text and escapes by turns. */
   const [from, to]: [number[], number[]] = [[], []];
@@ -49,18 +49,23 @@ export async function undoEscapes(text: string, pause: Pause): Promise<Unescaped
     to.push(written);
     written += piece.length;
   };
-  for (const match of text.matchAll(ESCAPES)) {
-    add(text.slice(read, match.index), read);
-    add(meaning(match[0]), match.index);
-    read = match.index + match[0].length;
-    const wait = pieces.length % 512 === 0 ? pause() : undefined;
-    if (wait) await wait;
-  }
+  const matches = text.matchAll(ESCAPES);
+  const addSome = (): "more" | "end" => {
+    for (let count = 0; count < PART; count++) {
+      const { value: match, done } = matches.next();
+      if (done) return "end";
+      add(text.slice(read, match.index), read);
+      add(meaning(match[0]), match.index);
+      read = match.index + match[0].length;
+    }
+    return "more";
+  };
+  while ((await inSlices(addSome)) === "more");
   if (pieces.length === 0) return null;
   add(text.slice(read), read);
   from.push(text.length);
   return {
-    text: pieces.join(""),
+    text: await inSlices(() => pieces.join("")),
     original(start, end) {
       const [first, last] = [pieceAt(to, start), pieceAt(to, end - 1)];
       // Of an escape, all is meant.

@@ -1,10 +1,12 @@
-import type { Pause } from "../limits/slices.ts";
+import type { InSlices } from "../limits/slices.ts";
 import { undoEscapes } from "./escapes.ts";
 import { createNeedleTree } from "./needle-tree.ts";
 import { needlesOf } from "./needles.ts";
 
 /** How often escapes are undone: a URL in JSON in HTML is three. */
 const MAX_LEVELS = 3;
+/** How many characters are searched at a time. */
+const PART = 1_024;
 
 type Range = [start: number, end: number, name: string];
 
@@ -16,35 +18,31 @@ const mark = (name: string): string => `[secret ${name}]`;
  * hexadecimal, and percent-encoded or escaped for JSON, HTML or Markdown, also several times. Values of fewer than
  * four characters are left. Takes time in proportion to the text, in slices.
  */
-export async function redact(
-  text: string,
-  secrets: ReadonlyMap<string, string>,
-  newPause: () => Pause,
-): Promise<string> {
-  const redactOne = await createRedactor(secrets, newPause);
+export async function redact(text: string, secrets: ReadonlyMap<string, string>, inSlices: InSlices): Promise<string> {
+  const redactOne = await createRedactor(secrets, inSlices);
   return redactOne === null ? text : await redactOne(text);
 }
 
 /** The same for many texts. Null if there is nothing to look for. */
 export async function createRedactor(
   secrets: ReadonlyMap<string, string>,
-  newPause: () => Pause,
+  inSlices: InSlices,
 ): Promise<((text: string) => Promise<string>) | null> {
-  const find = await createFinder(secrets, newPause());
+  const find = await createFinder(secrets, inSlices);
   if (find === null) return null;
   return async (text) => {
-    const pause = newPause();
-    const found: Range[] = await find(text, pause);
-    let level = await undoEscapes(text, pause);
+    const found: Range[] = [];
+    await find(text, (...range) => found.push(range));
+    let level = await undoEscapes(text, inSlices);
     let original = (start: number, end: number): [number, number] => [start, end];
     for (let depth = 1; level !== null; depth++) {
       const outer = original;
       const inner = level.original;
       original = (start, end) => outer(...inner(start, end));
-      for (const [start, end, name] of await find(level.text, pause)) found.push([...original(start, end), name]);
-      level = depth < MAX_LEVELS ? await undoEscapes(level.text, pause) : null;
+      await find(level.text, (start, end, name) => found.push([...original(start, end), name]));
+      level = depth < MAX_LEVELS ? await undoEscapes(level.text, inSlices) : null;
     }
-    return found.length === 0 ? text : replaced(text, found);
+    return found.length === 0 ? text : await inSlices(() => replaced(text, found));
   };
 }
 
@@ -61,26 +59,27 @@ function replaced(text: string, found: Range[]): string {
   return (pieces.join("") + text.slice(done)).toWellFormed();
 }
 
-type Find = (text: string, pause: Pause) => Promise<Range[]>;
+type Find = (text: string, onFound: (...range: Range) => void) => Promise<void>;
 
 /** Null if there is nothing to look for. */
-async function createFinder(secrets: ReadonlyMap<string, string>, pause: Pause): Promise<Find | null> {
+async function createFinder(secrets: ReadonlyMap<string, string>, inSlices: InSlices): Promise<Find | null> {
   const tree = createNeedleTree();
   for (const [name, value] of secrets) {
-    for (const needle of needlesOf(name, value)) tree.add(needle);
-    const wait = pause();
-    if (wait) await wait;
+    await inSlices(() => {
+      for (const needle of needlesOf(name, value)) tree.add(needle);
+    });
   }
   if (tree.isEmpty()) return null;
-  return async (text, pause) => {
-    const found: Range[] = [];
-    for (let at = 0; at < text.length; ) {
-      const wait = (at & 0x3ff) === 0 ? pause() : undefined;
-      if (wait) await wait;
-      const match = tree.longestAt(text, at);
-      if (match) found.push([at, match.end, match.name]);
-      at = match?.end ?? at + 1;
-    }
-    return found;
+  return async (text, onFound) => {
+    let at = 0;
+    const searchSome = () => {
+      const end = Math.min(at + PART, text.length);
+      while (at < end) {
+        const match = tree.longestAt(text, at);
+        if (match) onFound(at, match.end, match.name);
+        at = match?.end ?? at + 1;
+      }
+    };
+    while (at < text.length) await inSlices(searchSome);
   };
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { createEgressPolicy } from "../../src/egress/policy.ts";
 import { targetOf } from "../../src/egress/target.ts";
-import { createFairTurns } from "../../src/limits/fair-turns.ts";
+import { createSliceTurns } from "../../src/limits/slices.ts";
 import { createBroker } from "../../src/secrets/broker.ts";
 import { openMasterKey } from "../../src/secrets/master-key.ts";
 import { createSecrets } from "../../src/secrets/secrets.ts";
@@ -32,7 +32,7 @@ function openRoom(values: Record<string, string>) {
     accountOf: (id) => id,
     requirementsOf: () => NEEDS,
     isNamed: policy.names,
-    turns: createFairTurns({ maxMs: 1 }),
+    turns: createSliceTurns(),
   });
   const fill = async (url: string, ...texts: [Place, string][]): Promise<string[] | string> => {
     try {

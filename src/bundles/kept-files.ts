@@ -1,0 +1,168 @@
+import type { Agent } from "../agents/schema.ts";
+import type { Workspaces } from "../agents/workspaces.ts";
+import { AppError } from "../lib/app-error.ts";
+import type { InSlices } from "../limits/slices.ts";
+import type { Moment, Transfer } from "../messages/transfer.ts";
+import type { Schedules } from "../schedules/schedules.ts";
+import type { Skills } from "../skills/skills.ts";
+import {
+  BUNDLE_BOUNDS,
+  createLeftOut,
+  HISTORY_PART,
+  type LeftOut,
+  SCHEDULES_PART,
+  SKILLS_PART,
+  WORKSPACE_PART,
+} from "./format.ts";
+import { createLineWriter, headingOf } from "./history.ts";
+import type { Redaction } from "./redaction.ts";
+import { scheduleFile } from "./schedules.ts";
+import type { Range, ScratchFile } from "./scratch-file.ts";
+
+export interface KeptFileParts {
+  workspaces: Pick<Workspaces, "list" | "read" | "taintedOf">;
+  skills: Pick<Skills, "list" | "read">;
+  transfer: Pick<Transfer, "page" | "isWhole">;
+  schedules: Pick<Schedules, "page">;
+  /** The agent's files with lines that a stranger may have written: where each is from stays behind, so all of it counts. */
+  untrustedFiles(agentId: string): ReadonlySet<string>;
+}
+
+/** A file of a bundle, in the scratch file. `isFinal` has no secret's value any more. */
+export interface KeptFile {
+  name: string;
+  range: Range;
+  modifiedAtMs: number;
+  isFinal: boolean;
+}
+
+/** The files of a bundle, kept until all that belongs to the moment is there. */
+export interface KeptFiles {
+  readonly files: readonly KeptFile[];
+  readonly leftOut: LeftOut;
+  /** The workspace's files; nothing else of the account may change one meanwhile. Returns the tainted ones' names. */
+  keepWorkspace(agent: Agent): Promise<string[]>;
+  keepSkills(instanceId: string): Promise<void>;
+  keepSchedules(agentId: string): Promise<void>;
+  /** Throws `conflict` if it is too long, or was cleared meanwhile. */
+  keepHistory(moment: Moment, redaction: Redaction): Promise<void>;
+}
+
+const FILES_AT_ONCE = 100;
+const WRITE_BYTES = 1024 * 1024;
+const MAX_SKILLS = 100;
+
+export function createKeptFiles(parts: KeptFileParts, scratch: ScratchFile, inSlices: InSlices): KeptFiles {
+  const { workspaces, skills, transfer, schedules, untrustedFiles } = parts;
+  const files: KeptFile[] = [];
+  const leftOut = createLeftOut();
+
+  /** Null for what an operator has removed, or made larger than a file may be. */
+  function contentOf(agent: Agent, name: string): Uint8Array | null {
+    try {
+      return workspaces.read(agent, name).bytes;
+    } catch (error) {
+      if (error instanceof AppError) return null;
+      throw error;
+    }
+  }
+
+  return {
+    files,
+    leftOut,
+
+    async keepWorkspace(agent) {
+      const tainted: string[] = [];
+      const untrusted = untrustedFiles(agent.agentId);
+      let waiting: Uint8Array[] = [];
+      let bytes = 0;
+      /** Most files are small, and each write of the disk takes its time. */
+      const write = async () => {
+        await scratch.append(await inSlices(() => Buffer.concat(waiting)));
+        [waiting, bytes] = [[], 0];
+      };
+      for (let after: string | null = ""; after !== null; ) {
+        const from: string = after;
+        const page = await inSlices(() => workspaces.list(agent, from, FILES_AT_ONCE));
+        const names = page.map(({ name }) => name);
+        const known = await inSlices(() => workspaces.taintedOf(agent, names));
+        tainted.push(...new Set([...known, ...names.filter((name) => untrusted.has(name))]));
+        for (const { name, updatedAt } of page) {
+          const content = await inSlices(() => contentOf(agent, name));
+          if (content === null) {
+            leftOut.add(WORKSPACE_PART + name);
+            continue;
+          }
+          const range = { at: scratch.size() + bytes, size: content.byteLength };
+          files.push({ name: WORKSPACE_PART + name, range, modifiedAtMs: updatedAt, isFinal: false });
+          waiting.push(content);
+          bytes += content.byteLength;
+          if (bytes >= WRITE_BYTES) await write();
+        }
+        after = page.length < FILES_AT_ONCE ? null : (names.at(-1) ?? null);
+      }
+      await write();
+      return tainted;
+    },
+
+    async keepSkills(instanceId) {
+      for (const { name, installedAt } of skills.list(instanceId, null, MAX_SKILLS)) {
+        try {
+          const skill = await inSlices(() => skills.read(instanceId, name));
+          for (const [file, text] of skill.files) {
+            const range = await scratch.append(await inSlices(() => Buffer.from(text)));
+            files.push({ name: `${SKILLS_PART}${name}/${file}`, range, modifiedAtMs: installedAt, isFinal: false });
+          }
+        } catch (error) {
+          // It was removed just now, or is not what was installed.
+          if (!(error instanceof AppError)) throw error;
+          leftOut.add(SKILLS_PART + name);
+        }
+      }
+    },
+
+    async keepSchedules(agentId) {
+      const planned = schedules
+        .page(agentId, null, BUNDLE_BOUNDS.schedules + 1)
+        .filter(({ kind }) => kind === "schedule");
+      for (const [index, schedule] of planned.entries()) {
+        const name = `${SCHEDULES_PART}${String(index + 1).padStart(3, "0")}.json`;
+        const range = await scratch.append(await inSlices(() => scheduleFile(schedule)));
+        files.push({ name, range, modifiedAtMs: schedule.updatedAt, isFinal: false });
+      }
+    },
+
+    async keepHistory(moment, redaction) {
+      let left: number = BUNDLE_BOUNDS.historyBytes;
+      for (const [index, conversation] of moment.conversations.entries()) {
+        const at = scratch.size();
+        const lineOf = createLineWriter();
+        await scratch.append(Buffer.from(headingOf(conversation)));
+        for (let after: number | null = 0; after !== null; ) {
+          const from: number = after;
+          const { rows, hasMore } = await inSlices(() => transfer.page(moment, conversation, from));
+          const texts: string[] = [];
+          for (const { text } of rows) texts.push(await redaction.text(text));
+          const lines = await inSlices(() =>
+            Buffer.from(rows.map((row, nth) => lineOf(row, texts[nth] ?? "")).join("")),
+          );
+          left -= (await scratch.append(lines)).size;
+          if (left < 0) throw tooLong();
+          after = hasMore ? (rows.at(-1)?.messageSeq ?? null) : null;
+        }
+        const range = { at, size: scratch.size() - at };
+        const name = `${HISTORY_PART}${String(index + 1).padStart(4, "0")}.jsonl`;
+        files.push({ name, range, modifiedAtMs: conversation.updatedAt, isFinal: true });
+      }
+      if (!transfer.isWhole(moment)) {
+        throw new AppError("conflict", "a conversation was cleared or deleted during the export; try again");
+      }
+    },
+  };
+}
+
+const tooLong = () =>
+  new AppError(
+    "conflict",
+    `history: expected at most ${BUNDLE_BOUNDS.historyBytes} bytes of messages; export the agent without it, or delete conversations`,
+  );
