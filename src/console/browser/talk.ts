@@ -4,6 +4,7 @@ import { type Exchange, makeExchange } from "./exchange.ts";
 import { isAtEnd, toEnd } from "./log-end.ts";
 import { newestRuns } from "./newest-runs.ts";
 import { AGENT, type Message } from "./records.ts";
+import { sendMessage } from "./send-message.ts";
 
 /** The open conversation with one agent. */
 export interface Talk {
@@ -47,11 +48,7 @@ const UNFINISHED = new Set(["queued", "running", "waiting"]);
 const PAGE = 50;
 /** A run that could not be followed is followed again at the next look, later after a pause that grows. */
 const RETRY_MS = { least: 15_000, most: 10 * 60_000 };
-/** Of sending a message: without an answer it is sent again with the same key, so it is stored only once. */
-const SEND_RETRIES = 5;
 const PATH = `${AGENT}/messages` as const;
-/** Messages are sent one after the other, in the order they were written, whatever is open: by agent and conversation. */
-const sending = new Map<string, Promise<unknown>>();
 
 /** Loads the conversation and follows its runs one after the other, in the order in which they are answered. */
 export function openTalk(parts: TalkParts): Talk {
@@ -74,18 +71,6 @@ export function openTalk(parts: TalkParts): Talk {
   let unsent = 0;
   let loading: Promise<void> = Promise.resolve();
 
-  function sendMessage(message: string) {
-    const place = `${agent.agentId} ${conversationId}`;
-    const body = { message, conversationId };
-    const headers = { Prefer: "respond-async" };
-    const send = () => roost.post(PATH, { path: agent, body, headers, retries: SEND_RETRIES });
-    const sent = (sending.get(place) ?? Promise.resolve()).then(send);
-    sending.set(
-      place,
-      sent.catch(() => undefined),
-    );
-    return sent;
-  }
   const cancelRun = (runId: string) => roost.post(`${AGENT}/runs/{runId}/cancel`, { path: { ...agent, runId } });
   /** A run's events, which are all that this stream has. */
   const followRun = (runId: string, after?: number) =>
@@ -254,7 +239,7 @@ export function openTalk(parts: TalkParts): Talk {
         toEnd(log);
       }
       try {
-        const { runId, messageId } = await sendMessage(text);
+        const { runId, messageId } = await sendMessage(agent, conversationId, text);
         if (closing.signal.aborted) return;
         shown.add(messageId);
         exchanges.set(runId, exchange);

@@ -1,0 +1,28 @@
+import type { AgentIds } from "../../../clients/typescript/src/index.ts";
+import { roost } from "./api.ts";
+import { AGENT } from "./records.ts";
+
+/** Without an answer a message is sent again with the same key, so it is stored only once. */
+const RETRIES = 5;
+/** What is being sent, by agent and conversation. */
+const sending = new Map<string, Promise<unknown>>();
+
+/** Sends messages of a conversation one after the other, in the order they were written, whatever else is opened. */
+export function sendMessage(
+  agent: AgentIds,
+  conversationId: string | undefined,
+  message: string,
+): Promise<{ runId: string; messageId: string }> {
+  const place = `${agent.agentId} ${conversationId}`;
+  const send = () =>
+    roost.post(`${AGENT}/messages`, {
+      path: agent,
+      body: { message, conversationId },
+      headers: { Prefer: "respond-async" },
+      retries: RETRIES,
+    });
+  const sent = (sending.get(place) ?? Promise.resolve()).then(send);
+  const over = sent.catch(() => undefined);
+  sending.set(place, over);
+  return sent;
+}
