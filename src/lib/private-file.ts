@@ -66,9 +66,11 @@ function openNew(path: string): number {
   return file;
 }
 
-/** Creates a folder that only its owner can enter (0700), if it is missing. */
+/** Creates a folder that only its owner can enter (0700), and those that it is in, if they are missing. */
 export function makePrivateFolder(path: string): void {
-  if (fs.mkdirSync(path, { recursive: true, mode: 0o700 }) !== undefined) keepOwner(dirname(path), path);
+  const parent = dirname(path);
+  if (!fs.existsSync(parent)) makePrivateFolder(parent);
+  if (fs.mkdirSync(path, { recursive: true, mode: 0o700 }) !== undefined) keepOwner(parent, path);
 }
 
 /**
@@ -86,7 +88,7 @@ export function keepOwner(folder: string, path: string): void {
 
 /** By its descriptor: a path may lead elsewhere by now. */
 function giveToOwnerOf(folder: string, file: number): void {
-  if (process.getuid?.() !== 0) return;
+  if (process.geteuid?.() !== 0) return;
   const { uid, gid } = fs.statSync(folder);
   if (uid !== 0) fs.fchownSync(file, uid, gid);
 }

@@ -2,11 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { lstatSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { BUILDS, unpackBuild } from "../backup/earlier-builds/unpack.ts";
+import { canGiveToNobody, NOBODY } from "../support/nobody.ts";
 import { type Home, makeHome, run } from "./command-line.ts";
-
-const NOBODY = 65534;
-const AS_NOBODY = ["setpriv", `--reuid=${NOBODY}`, `--regid=${NOBODY}`, "--clear-groups"];
-const canBeNobody = process.getuid?.() === 0 && Bun.spawnSync([...AS_NOBODY, "true"]).exitCode === 0;
 
 let home: Home;
 beforeAll(() => {
@@ -25,7 +22,7 @@ function give(folder: string): void {
   Bun.spawnSync(["chown", "-R", `${NOBODY}:${NOBODY}`, folder]);
 }
 
-describe.skipIf(!canBeNobody)("root's commands in the data folder of another user", () => {
+describe.skipIf(!canGiveToNobody)("root's commands in the data folder of another user", () => {
   test("what they make belongs to that user", async () => {
     give(home.dataDir);
     expect(await run(home, ["invite", "create", "--data", home.dataDir])).toMatchObject({ code: 0 });
