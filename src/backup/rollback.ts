@@ -99,7 +99,7 @@ const namesIn = (folder: string): string[] => (fs.existsSync(folder) ? fs.readdi
 
 /** The same files under another name as well: changes of a workspace replace files, and never write into one. */
 function linkTree(from: string, to: string): void {
-  fs.mkdirSync(to, { recursive: true, mode: 0o700 });
+  makePrivateFolder(to);
   for (const entry of fs.readdirSync(from, { withFileTypes: true })) {
     const [source, target] = [join(from, entry.name), join(to, entry.name)];
     if (entry.isDirectory()) linkTree(source, target);
