@@ -1,4 +1,4 @@
-import { chmod, link, mkdir, open, readdir, rm, stat, unlink } from "node:fs/promises";
+import { link, mkdir, open, readdir, rm, stat, unlink } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { S3Client } from "bun";
 import { shortageOf } from "../lib/free-space.ts";
@@ -61,12 +61,12 @@ function folderDestination(folder: string): Destination {
 
   async function writeWhole(name: string, content: ReadableStream<Uint8Array>, signal: AbortSignal): Promise<number> {
     await mkdir(folder, { recursive: true, mode: 0o700 });
-    await removeLeftBehind(folder, SCHEDULED_UNFINISHED);
     const unfinished = pathOf(`.${name}.unfinished`);
-    const file = await open(unfinished, "w", 0o600);
+    // Of an earlier attempt, or a link that somebody has put there.
+    await rm(unfinished, { force: true });
+    const file = await open(unfinished, "wx", 0o600);
     try {
-      // An unfinished file of an earlier attempt keeps its mode.
-      await chmod(unfinished, 0o600);
+      await removeLeftBehind(folder, SCHEDULED_UNFINISHED, unfinished);
       let size = 0;
       let checkAt = 0;
       for await (const chunk of content) {

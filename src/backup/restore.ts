@@ -4,7 +4,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { mkdir, open, readdir, readFile, rename, rm, writeFile as writeText } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { shortageOf } from "../lib/free-space.ts";
-import { syncFolder } from "../lib/private-file.ts";
+import { makePrivateFolder, syncFolder } from "../lib/private-file.ts";
 import { describeSystemError } from "../lib/system-error.ts";
 import { SCHEMA_VERSION } from "../storage/migrate.ts";
 import { type ArchivedFile, ArchiveError, readArchive, type Summary } from "./archive.ts";
@@ -68,7 +68,7 @@ async function writeFile(
   const path = join(folder, name);
   const parent = dirname(path);
   if (!made.has(parent)) {
-    await mkdir(parent, { recursive: true, mode: 0o700 });
+    makePrivateFolder(parent);
     for (let one = parent; one.length >= folder.length && !made.has(one); one = dirname(one)) made.add(one);
   }
   const file = await open(path, "wx", 0o600);

@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite";
 import fs from "node:fs";
 import { join } from "node:path";
-import { keepOwner, makePrivateFolder, syncFile, syncFolder } from "../lib/private-file.ts";
+import { copyPrivateFile, makePrivateFolder, syncFolder } from "../lib/private-file.ts";
 import { lockDataFolder } from "../storage/lock.ts";
 import { copiesBeforeMigrations, type DatabaseCopy, schemaVersion } from "../storage/migrate.ts";
 
@@ -36,9 +36,7 @@ export function rollBack(dataDir: string): RolledBack {
     const keptIn = join(dataDir, "backups", `before-rollback-from-${from}-${stamp()}`);
     makePrivateFolder(keptIn);
     const next = `${path}.rollback`;
-    fs.copyFileSync(older.path, next);
-    keepOwner(dataDir, next);
-    syncFile(next);
+    copyPrivateFile(older.path, next);
     const unknown = unknownWorkspaces(dataDir, next);
     for (const folder of unknown) linkTree(join(dataDir, folder), join(keptIn, folder));
     fs.linkSync(path, join(keptIn, "roost.db"));
@@ -99,7 +97,7 @@ const namesIn = (folder: string): string[] => (fs.existsSync(folder) ? fs.readdi
 
 /** The same files under another name as well: changes of a workspace replace files, and never write into one. */
 function linkTree(from: string, to: string): void {
-  fs.mkdirSync(to, { recursive: true, mode: 0o700 });
+  makePrivateFolder(to);
   for (const entry of fs.readdirSync(from, { withFileTypes: true })) {
     const [source, target] = [join(from, entry.name), join(to, entry.name)];
     if (entry.isDirectory()) linkTree(source, target);
@@ -111,15 +109,13 @@ function linkTree(from: string, to: string): void {
 /** Before the database is replaced: a checkpoint may be older than the database, but never newer. */
 function replaceAuditHead(dataDir: string, older: string | null, keptIn: string): void {
   const head = join(dataDir, "audit-head.json");
-  if (fs.existsSync(head)) fs.copyFileSync(head, join(keptIn, "audit-head.json"));
+  if (fs.existsSync(head)) copyPrivateFile(head, join(keptIn, "audit-head.json"));
   if (older === null) {
     fs.rmSync(head, { force: true });
     return;
   }
   const next = `${head}.rollback`;
-  fs.copyFileSync(older, next);
-  keepOwner(dataDir, next);
-  syncFile(next);
+  copyPrivateFile(older, next);
   fs.renameSync(next, head);
 }
 

@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite";
 import { randomUUID } from "node:crypto";
 import { type Dirent, existsSync } from "node:fs";
-import { mkdir, open, readdir, rm, stat } from "node:fs/promises";
+import { open, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { shortageOf } from "../lib/free-space.ts";
 import { makePrivateFolder } from "../lib/private-file.ts";
@@ -43,10 +43,9 @@ const LEFT_BEHIND = /^\.(work|verify)-|^\..*\.unfinished$/;
 /** A new folder for work on a backup in the data folder: beside finished ones, on the disk that has room for them. */
 export async function makeWorkFolder(dataDir: string, kind: "work" | "verify"): Promise<string> {
   const backups = join(dataDir, "backups");
-  makePrivateFolder(backups);
   const folder = join(backups, `.${kind}-${randomUUID()}`);
-  await mkdir(folder, { mode: 0o700 });
-  await removeLeftBehind(backups, LEFT_BEHIND);
+  makePrivateFolder(folder);
+  await removeLeftBehind(backups, LEFT_BEHIND, folder);
   return folder;
 }
 

@@ -66,9 +66,37 @@ function openNew(path: string): number {
   return file;
 }
 
-/** Creates a folder that only its owner can enter (0700), if it is missing. */
+const COPIED_AT_ONCE = 1024 * 1024;
+
+/**
+ * Copies a file to one that only its owner can read (0600), in place of what is there; it is on disk when this returns.
+ * Follows no link: root may run it in a folder where another user can put one.
+ */
+export function copyPrivateFile(from: string, to: string): void {
+  const source = fs.openSync(from, fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW);
+  try {
+    fs.rmSync(to, { force: true });
+    const target = openNew(to);
+    try {
+      const buffer = Buffer.allocUnsafe(COPIED_AT_ONCE);
+      for (let read = -1; read !== 0; ) {
+        read = fs.readSync(source, buffer);
+        for (let at = 0; at < read; ) at += fs.writeSync(target, buffer, at, read - at);
+      }
+      fs.fsyncSync(target);
+    } finally {
+      fs.closeSync(target);
+    }
+  } finally {
+    fs.closeSync(source);
+  }
+}
+
+/** Creates a folder that only its owner can enter (0700), and those that it is in, if they are missing. */
 export function makePrivateFolder(path: string): void {
-  if (fs.mkdirSync(path, { recursive: true, mode: 0o700 }) !== undefined) keepOwner(dirname(path), path);
+  const parent = dirname(path);
+  if (!fs.existsSync(parent)) makePrivateFolder(parent);
+  if (fs.mkdirSync(path, { recursive: true, mode: 0o700 }) !== undefined) keepOwner(parent, path);
 }
 
 /**
@@ -86,7 +114,7 @@ export function keepOwner(folder: string, path: string): void {
 
 /** By its descriptor: a path may lead elsewhere by now. */
 function giveToOwnerOf(folder: string, file: number): void {
-  if (process.getuid?.() !== 0) return;
+  if (process.geteuid?.() !== 0) return;
   const { uid, gid } = fs.statSync(folder);
   if (uid !== 0) fs.fchownSync(file, uid, gid);
 }

@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import { chmodSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createPrivateFile } from "../lib/private-file.ts";
 import { openError } from "./connection.ts";
@@ -83,8 +83,7 @@ export function requireNoServer(dataDir: string): void {
 function openLock(path: string): Database {
   try {
     createPrivateFile(path);
-    chmodSync(path, 0o600);
-    return new Database(path, { create: true });
+    return new Database(path, { readwrite: true });
   } catch (error) {
     throw openError(path, error);
   }

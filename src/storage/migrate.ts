@@ -1,7 +1,7 @@
 import type { Database } from "bun:sqlite";
-import { copyFileSync, existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { keepOwner, makePrivateFolder, syncFile, syncFolder } from "../lib/private-file.ts";
+import { copyPrivateFile, keepOwner, makePrivateFolder, syncFile, syncFolder } from "../lib/private-file.ts";
 import { catchUp } from "./early-builds.ts";
 import firstLight from "./migrations/0001-first-light.sql" with { type: "text" };
 import money from "./migrations/0002-money.sql" with { type: "text" };
@@ -114,9 +114,7 @@ function backUpBeforeMigrating(sqlite: Database, dataDir: string, version: numbe
   const copy = join(folder, `before-migration-from-${version}-${time}.db`);
   // A rollback needs the checkpoint that belongs to the database: the audit log would otherwise seem cut short.
   if (existsSync(join(dataDir, AUDIT_HEAD))) {
-    copyFileSync(join(dataDir, AUDIT_HEAD), auditHeadOf(copy));
-    keepOwner(folder, auditHeadOf(copy));
-    syncFile(auditHeadOf(copy));
+    copyPrivateFile(join(dataDir, AUDIT_HEAD), auditHeadOf(copy));
   }
   sqlite.run("VACUUM INTO ?", [copy]);
   keepOwner(folder, copy);

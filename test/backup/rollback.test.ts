@@ -8,6 +8,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   truncateSync,
   writeFileSync,
 } from "node:fs";
@@ -85,6 +86,30 @@ test("the audit log still verifies, because its checkpoint goes back too", async
   const { keptIn } = rollBack(dataDir);
   expect(readFileSync(join(dataDir, "audit-head.json"), "utf8")).toContain('"auditId":1');
   expect(readFileSync(join(keptIn, "audit-head.json"), "utf8")).toContain('"auditId":2');
+});
+
+test("nothing is written through links that wait where a file is put", () => {
+  query((sqlite) => migrate(sqlite, dataDir, MIGRATIONS.slice(0, SCHEMA_VERSION - 1)));
+  const head = join(dataDir, "audit-head.json");
+  writeFileSync(head, '{"auditId":1,"hash":"00"}');
+  openFoundation({ dataDir }).store.close();
+  const elsewhere = join(dataDir, "elsewhere");
+  writeFileSync(elsewhere, "mine", { mode: 0o644 });
+  for (const path of [join(dataDir, "roost.db"), head]) symlinkSync(elsewhere, `${path}.rollback`);
+  rollBack(dataDir);
+  expect([readFileSync(elsewhere, "utf8"), statSync(elsewhere).mode & 0o777]).toEqual(["mine", 0o644]);
+  expect(query(schemaVersion)).toBe(SCHEMA_VERSION - 1);
+});
+
+test("nothing is copied through a link from outside the folder", () => {
+  upgraded(SCHEMA_VERSION - 1);
+  const outside = join(dataDir, "outside");
+  writeFileSync(outside, "secret");
+  symlinkSync(outside, join(dataDir, "audit-head.json"));
+  expect(() => rollBack(dataDir)).toThrow("audit-head.json");
+  const kept = readdirSync(join(dataDir, "backups")).filter((name) => name.startsWith("before-rollback"));
+  expect(kept.flatMap((name) => readdirSync(join(dataDir, "backups", name)))).not.toContain("audit-head.json");
+  expect(query(schemaVersion)).toBe(SCHEMA_VERSION);
 });
 
 test("without an upgrade there is nothing to go back to, and nothing changes", async () => {

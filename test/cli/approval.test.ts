@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { MockModelServer } from "../support/mock-model-server.ts";
-import { type Home, run, startWithModel } from "./command-line.ts";
+import { type Home, run, serveSignedIn } from "./command-line.ts";
 
 let home: Home;
 let mock: MockModelServer;
 let stop: () => Promise<void>;
 beforeAll(async () => {
-  ({ home, mock, stop } = await startWithModel());
+  ({ home, mock, stop } = await serveSignedIn());
   await run(home, ["instance", "create", "home"]);
 });
 afterAll(() => stop());

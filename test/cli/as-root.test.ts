@@ -1,19 +1,24 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { lstatSync, mkdirSync, readdirSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { BUILDS, unpackBuild } from "../backup/earlier-builds/unpack.ts";
+import { startHub } from "../support/hub.ts";
+import { canGiveToNobody, NOBODY } from "../support/nobody.ts";
 import { type Home, makeHome, run } from "./command-line.ts";
 
-const NOBODY = 65534;
-const AS_NOBODY = ["setpriv", `--reuid=${NOBODY}`, `--regid=${NOBODY}`, "--clear-groups"];
-const canBeNobody = process.getuid?.() === 0 && Bun.spawnSync([...AS_NOBODY, "true"]).exitCode === 0;
+const TINY = resolve(import.meta.dir, "../models/tiny-model");
+const REPOSITORY = "tests/Tiny-Model";
+const hub = await startHub(REPOSITORY, TINY);
 
 let home: Home;
 beforeAll(() => {
   home = makeHome();
   Bun.spawnSync(["chmod", "755", home.folder]);
 });
-afterAll(() => home.remove());
+afterAll(async () => {
+  home.remove();
+  await hub.close();
+});
 
 /** What in the folder does not belong to the user whose server runs on it. */
 const foreignIn = (folder: string): string[] =>
@@ -25,7 +30,7 @@ function give(folder: string): void {
   Bun.spawnSync(["chown", "-R", `${NOBODY}:${NOBODY}`, folder]);
 }
 
-describe.skipIf(!canBeNobody)("root's commands in the data folder of another user", () => {
+describe.skipIf(!canGiveToNobody)("root's commands in the data folder of another user", () => {
   test("what they make belongs to that user", async () => {
     give(home.dataDir);
     expect(await run(home, ["invite", "create", "--data", home.dataDir])).toMatchObject({ code: 0 });
@@ -45,7 +50,18 @@ describe.skipIf(!canBeNobody)("root's commands in the data folder of another use
     expect(await run(home, ["rollback", "--data", dataDir])).toMatchObject({ code: 0 });
     const kept = readdirSync(join(dataDir, "backups")).filter((name) => name.startsWith("before-rollback"));
     expect(kept).toHaveLength(1);
-    expect(foreignIn(dataDir).filter((path) => !path.startsWith(`backups/${kept[0]}/`))).toEqual([]);
+    expect(foreignIn(dataDir)).toEqual([]);
+  });
+
+  test("so do a model, and what was unpacked to try it", async () => {
+    expect(await run(home, ["models", "import", TINY, "--data", home.dataDir])).toMatchObject({ code: 0 });
+    expect(
+      await run(home, ["models", "pull", REPOSITORY, "--name", "pulled", "--data", home.dataDir], {
+        env: { ROOST_MODEL_HUB: hub.url },
+      }),
+    ).toMatchObject({ code: 0 });
+    expect(readdirSync(home.dataDir)).toEqual(expect.arrayContaining(["cache", "models"]));
+    expect(foreignIn(home.dataDir)).toEqual([]);
   });
 
   test("what a restore puts there is root's, and it says how to give it away, as doctor does", async () => {
@@ -56,11 +72,9 @@ describe.skipIf(!canBeNobody)("root's commands in the data folder of another use
     const into = join(home.folder, "into");
     mkdirSync(into);
     give(into);
-    const restored = await run(home, ["backup", "restore", "whole.tar", "--data", into]);
-    expect(restored).toMatchObject({
-      code: 0,
-      errors: expect.stringContaining(`chown -R ${NOBODY}:${NOBODY} '${into}'`),
-    });
+    const restored = await run(home, ["backup", "restore", "whole.tar", "--data", into, "--json"]);
+    expect(restored.json()).toMatchObject({ dataDir: into });
+    expect(restored.errors).toContain(`chown -R ${NOBODY}:${NOBODY} '${into}'`);
     expect((await run(home, ["doctor", "--data", into])).output).toContain(`chown ${NOBODY}:${NOBODY}`);
     give(into);
     mkdirSync(join(into, "models"));

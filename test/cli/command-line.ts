@@ -168,7 +168,7 @@ export async function startServer(home: Home, env: Record<string, string> = {}, 
 }
 
 /** A server that asks a scripted model, and a person who is signed in there. */
-export async function startWithModel() {
+export async function serveSignedIn() {
   const home = makeHome();
   const mock = startMockModelServer();
   const server = await startServer(home, { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: mock.url });

@@ -2,13 +2,13 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { MockModelServer } from "../support/mock-model-server.ts";
 import { askingTool } from "../support/scripted-tools.ts";
 import { startTestServer } from "../support/test-server.ts";
-import { type Home, onTerminal, run, startWithModel } from "./command-line.ts";
+import { type Home, onTerminal, run, serveSignedIn } from "./command-line.ts";
 
 let home: Home;
 let mock: MockModelServer;
 let stop: () => Promise<void>;
 beforeAll(async () => {
-  ({ home, mock, stop } = await startWithModel());
+  ({ home, mock, stop } = await serveSignedIn());
   await run(home, ["instance", "create", "Hello"]);
 });
 afterAll(() => stop());

@@ -3,14 +3,14 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { explain } from "../../src/cli/failure.ts";
 import type { MockModelServer } from "../support/mock-model-server.ts";
-import { BINARY, type Home, onTerminal, run, type Server, startWithModel } from "./command-line.ts";
+import { BINARY, type Home, onTerminal, run, type Server, serveSignedIn } from "./command-line.ts";
 
 let home: Home;
 let mock: MockModelServer;
 let server: Server;
 let stop: () => Promise<void>;
 beforeAll(async () => {
-  ({ home, mock, server, stop } = await startWithModel());
+  ({ home, mock, server, stop } = await serveSignedIn());
   await run(home, ["instance", "create", "Hello"]);
   await run(home, ["agent", "create", "Hello", "ada", "--slug", "ada", "--display-name", "Ada"]);
 });

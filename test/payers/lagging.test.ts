@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { createAuthorizations } from "../../src/payments/facilitator/authorizations.ts";
 import { DAY, handClock, MINUTE } from "../lib/hand-clock.ts";
+import type { Person } from "../support/test-server.ts";
 import { balanceOf, launch, recipientOf, type Settling, signPayment, startSettling } from "./settling.ts";
 
 /** How far the node is behind: more blocks than one search covers. */
@@ -28,20 +29,41 @@ async function payAtStuckNode(settling: Settling) {
   return { person, chain, header: await signPayment(settling.payer("base"), recipient) };
 }
 
-test("a payment made while the node was thousands of blocks behind is credited once the node has caught up", async () => {
-  await using settling = await startSettling();
-  const person = await settling.someone();
-  const recipient = await recipientOf(person);
-  const chain = chainOf(settling);
-  stickAt(chain, await chain.anvil.head());
-  await chain.anvil.mine(BEHIND);
-  const header = await signPayment(settling.payer("base"), recipient);
-  // The chain shows the transaction that the facilitator names, but not that it used this signature.
-  expect((await launch(person, header)).body.error.message).toContain("do not pay again");
-  chain.node.pass();
+/** Somebody who signs a payment while the node is far behind the chain. */
+async function payAtBehindNode(settling: Settling) {
+  const paying = await payAtStuckNode(settling);
+  await paying.chain.anvil.mine(BEHIND);
+  return paying;
+}
+
+/** Each time, the search goes on by a part of the blocks. */
+async function presentUntilCredited(person: Person, header: Record<string, string>): Promise<void> {
   const answer = async () => (await launch(person, header)).status;
   for (let left = 20; left > 0 && (await answer()) !== 201; left--);
   expect(await balanceOf(person)).toBe("1.000000");
+}
+
+test("a payment made while the node was thousands of blocks behind is credited once the node has caught up", async () => {
+  await using settling = await startSettling();
+  const { person, header, chain } = await payAtBehindNode(settling);
+  // The chain shows the transaction that the facilitator names, but not that it used this signature.
+  expect((await launch(person, header)).body.error.message).toContain("do not pay again");
+  chain.node.pass();
+  await presentUntilCredited(person, header);
+});
+
+test("a payment is not given up while the search for it catches up with a node that was behind for a day", async () => {
+  const clock = handClock();
+  await using settling = await startSettling({ clock });
+  const { person, header, chain } = await payAtBehindNode(settling);
+  expect((await launch(person, header)).body.error.message).toContain("do not pay again");
+  // A session ends within the day.
+  const { key: token } = (await person.ask("POST", "/v1/auth/keys", {})).body;
+  const ask: Person["ask"] = (method, path, body, headers = {}) =>
+    settling.server.ask(method, path, { token, body, headers });
+  clock.advance(DAY + 6 * MINUTE);
+  chain.node.pass();
+  await presentUntilCredited({ ...person, ask }, header);
 });
 
 test("a node that got no further than it was at the start is not believed that a payment was never made", async () => {

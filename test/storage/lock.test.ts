@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { lockDataFolder, serverOf } from "../../src/storage/lock.ts";
@@ -28,6 +28,21 @@ test("a second server on the same folder refuses to start, and says what to do",
   expect(statSync(join(dataDir, "server.lock")).mode & 0o777).toBe(0o600);
   lock.release();
   lockDataFolder(dataDir).release();
+});
+
+test("a lock that is a link to nowhere creates nothing there", () => {
+  const elsewhere = join(dataDir, "elsewhere");
+  symlinkSync(elsewhere, join(dataDir, "server.lock"));
+  expect(() => lockDataFolder(dataDir)).toThrow("server.lock cannot be opened");
+  expect(existsSync(elsewhere)).toBe(false);
+});
+
+test("a lock that is a link leaves the mode of another file as it is", () => {
+  const elsewhere = join(dataDir, "elsewhere");
+  writeFileSync(elsewhere, "", { mode: 0o644 });
+  symlinkSync(elsewhere, join(dataDir, "server.lock"));
+  lockDataFolder(dataDir).release();
+  expect(statSync(elsewhere).mode & 0o777).toBe(0o644);
 });
 
 test("servers on different folders do not interfere", () => {

@@ -107,6 +107,7 @@ export async function restoreBackupFile(file: string, options: BackupOptions): P
       throw refused(path, error);
     });
   await record(options, config, { action: "backup.restore", subject: path, detail: { createdAt: restored.createdAt } });
+  noteOwner(dataDir, databaseOf(config));
   const missing = KEY_FILES.filter((name) => name !== "roost.toml" && !existsSync(join(dataDir, name)));
   if (options.json) {
     printJson({ dataDir, ...restored, missing });
@@ -119,7 +120,6 @@ export async function restoreBackupFile(file: string, options: BackupOptions): P
     );
     say("nobody stays signed in, and payments to the old address are not seen.");
   }
-  noteOwner(dataDir, databaseOf(config));
   say(`Start it: ${roost("serve", dataDir)}`);
 }
 

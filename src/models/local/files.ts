@@ -3,8 +3,9 @@
  * own once: a library can only be loaded from a file, and a model loaded from a file needs 85–165 MiB less memory than
  * one from a buffer. Before a file is loaded, its hash is compared with the one that the build computed.
  */
-import { chmod, mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
+import { chmod, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
+import { keepOwner, makePrivateFolder } from "../../lib/private-file.ts";
 import type { EmbeddedFiles } from "./embedded.ts";
 import { LIBRARY } from "./library.ts";
 
@@ -57,7 +58,7 @@ export async function unpack(files: EmbeddedFiles, cacheDir: string): Promise<st
   const contents = Object.entries(files).map(([name, { sha256 }]) => `${name} ${sha256}`);
   const digest = new Bun.CryptoHasher("sha256").update(contents.join("\n")).digest("hex");
   const folder = join(cacheDir, UNPACKED_PREFIX + digest.slice(0, 16));
-  await mkdir(cacheDir, { recursive: true, mode: 0o700 });
+  makePrivateFolder(cacheDir);
   await chmod(cacheDir, 0o700);
   if (await isWhole(folder, files)) return folder;
 
@@ -94,9 +95,10 @@ export async function verify(files: EmbeddedFiles, folder: string, beginning: st
 }
 
 async function write(from: string, target: string): Promise<void> {
-  await mkdir(dirname(target), { recursive: true, mode: 0o700 });
+  makePrivateFolder(dirname(target));
   await Bun.write(target, Bun.file(from));
   await chmod(target, 0o600);
+  keepOwner(dirname(target), target);
 }
 
 /** A megabyte at a time, so that no model is held in memory only to hash it. */
@@ -126,7 +128,7 @@ async function putInPlace(fresh: string, folder: string, files: EmbeddedFiles): 
   for (const [name, { path }] of Object.entries(files)) {
     const target = join(folder, name);
     if (await hasSize(target, path)) continue;
-    await mkdir(dirname(target), { recursive: true, mode: 0o700 });
+    makePrivateFolder(dirname(target));
     await rename(join(fresh, name), target);
   }
 }
@@ -149,8 +151,9 @@ async function removeOld(cacheDir: string, current: string): Promise<void> {
   for (const name of await readdir(cacheDir)) {
     const folder = join(cacheDir, name);
     if (!name.startsWith(UNPACKED_PREFIX) || folder === current) continue;
-    // Another process may have moved or removed it already.
+    // Another process may have moved or removed it already, and what another user has left there is in nobody's way.
     const found = await stat(folder).catch(() => undefined);
-    if (found && Date.now() - found.mtimeMs > OLD_AFTER_MS) await rm(folder, { recursive: true, force: true });
+    if (found === undefined || Date.now() - found.mtimeMs <= OLD_AFTER_MS) continue;
+    await rm(folder, { recursive: true, force: true }).catch(() => undefined);
   }
 }

@@ -1,6 +1,6 @@
 /** Puts a model together in a folder of work, tries it, and lets it appear. */
 import { existsSync } from "node:fs";
-import { mkdir, rename, rm } from "node:fs/promises";
+import { rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { shortageOf } from "../../lib/free-space.ts";
 import { makePrivateFolder, syncFolder } from "../../lib/private-file.ts";
@@ -37,8 +37,7 @@ export const filesFolder = (dataDir: string, name: string): string => join(workF
  * next time. Throws `BusyModel`.
  */
 export async function whileHolding<T>({ dataDir, name }: ModelPlace, work: () => Promise<T>): Promise<T> {
-  makePrivateFolder(modelsFolder(dataDir));
-  await mkdir(workFolder(dataDir, name), { recursive: true, mode: 0o700 });
+  makePrivateFolder(workFolder(dataDir, name));
   const hold = holdFile(join(workFolder(dataDir, name), "lock"));
   if (hold === null) {
     throw new BusyModel(`another roost is working on ${name} at this moment; wait until it has ended`);

@@ -1,6 +1,7 @@
 /** Fetches a file from the hub into `<path>.part`, from where an earlier attempt has ended, and renames it once whole. */
-import { type FileHandle, mkdir, open, rename, rm } from "node:fs/promises";
+import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { createPrivateFile, makePrivateFolder } from "../../lib/private-file.ts";
 import { waitFor } from "../../lib/wait-for.ts";
 import { type Hub, HubError, type HubFile } from "./hub.ts";
 import type { ModelFile } from "./manifest.ts";
@@ -28,7 +29,7 @@ const BACK_OFF_MS = 1_000;
 export async function download(file: HubFile, options: DownloadOptions): Promise<ModelFile> {
   const { folder, signal, onRetry, backOffMs = BACK_OFF_MS } = options;
   const path = join(folder, file.path);
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  makePrivateFolder(dirname(path));
   const found = await digestOf(path, file);
   if (found !== null && isWhole(file, found)) return shown(file, found);
   await rm(path, { force: true });
@@ -50,7 +51,7 @@ export async function download(file: HubFile, options: DownloadOptions): Promise
       await waitFor(backOffMs * 2 ** (attempt - 1), signal);
     }
   }
-  if (file.size === 0) await (await open(part, "a", 0o600)).close();
+  if (file.size === 0) createPrivateFile(part);
   if (!isWhole(file, hashed)) {
     await rm(part, { force: true });
     throw new HubError(
@@ -108,7 +109,8 @@ async function fetchRest(file: HubFile, part: string, before: Digest, options: D
   const { hub, repository, revision, signal, onBytes } = options;
   const { from, chunks } = await hub.open(repository, revision, file.path, before.bytes, signal);
   const digest = from === before.bytes ? before : await beginAnew(part, file);
-  const target = await open(part, "a", 0o600);
+  createPrivateFile(part);
+  const target = await open(part, "a");
   try {
     for await (const chunk of chunks) {
       if (digest.bytes + chunk.length > file.size) {

@@ -1,7 +1,8 @@
 /** Adds a model from a folder on this machine. */
 import { constants } from "node:fs";
-import { copyFile, mkdir, readdir, rm, stat } from "node:fs/promises";
+import { copyFile, readdir, rm, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
+import { keepOwner, makePrivateFolder } from "../../lib/private-file.ts";
 import { sha256Of } from "../local/files.ts";
 import {
   type Added,
@@ -47,8 +48,9 @@ export async function importModel(options: ImportOptions): Promise<Added> {
     try {
       for (const [at, path] of paths.entries()) {
         const copy = join(target, path);
-        await mkdir(dirname(copy), { recursive: true, mode: 0o700 });
-        await copyFile(join(folder, path), copy, constants.COPYFILE_FICLONE);
+        makePrivateFolder(dirname(copy));
+        await copyFile(join(folder, path), copy, constants.COPYFILE_FICLONE | constants.COPYFILE_EXCL);
+        keepOwner(target, copy);
         files.push({ path, size: (await stat(copy)).size, sha256: (await sha256Of(copy)) ?? "" });
         done += sizes[at] ?? 0;
         onProgress(done, total);

@@ -44,9 +44,11 @@ export function createArrivals({ clock, log, authorizations, chains, creditSettl
     const finding = await chain.findAuthorization({ payer, nonce, after: BigInt(row.head) });
     const payment = await paymentOf(id, row, finding);
     if (payment.kind !== "refused") return payment;
+    if (finding.kind === "unused" && goOnSearching(id, row, finding.upTo)) return payment;
     const isSure =
       finding.kind === "unused"
-        ? isSearched(id, row, finding.upTo)
+        ? // A node that was far behind may have said `row.head`; enough nodes must have got further, and found nothing.
+          finding.upTo > BigInt(row.head)
         : // A signature that was used for something else pays for nothing either.
           finding.kind === "used" && payment.retryAfterSeconds === undefined;
     if (clock.now() - row.validBefore > (isSure ? LAPSE_AFTER_MS : GIVE_UP_AFTER_MS)) {
@@ -61,14 +63,13 @@ export function createArrivals({ clock, log, authorizations, chains, creditSettl
   }
 
   /**
-   * Whether enough nodes have searched all blocks so far, and have got further than `row.head`, which a node that was far
-   * behind may have said: then the search goes on from a later block, with a margin for reorganisations.
+   * If there may be blocks beyond those that one look searches, the next look begins at a later one, with a margin for
+   * reorganisations. Returns whether that is so: until then, nothing can be said about the payment.
    */
-  function isSearched(id: AuthorizationId, { head }: AuthorizationRow, upTo: bigint): boolean {
-    const searched = Number(upTo) - head;
-    if (searched < MAX_BLOCKS_SEARCHED) return searched > 0;
+  function goOnSearching(id: AuthorizationId, { head }: AuthorizationRow, upTo: bigint): boolean {
+    if (Number(upTo) - head < MAX_BLOCKS_SEARCHED) return false;
     authorizations.change(id, { head: head + MAX_BLOCKS_SEARCHED / 2 });
-    return false;
+    return true;
   }
 
   async function paymentOf(
