@@ -183,8 +183,8 @@ export function createCompacting({ clock, queries, steps, summaries, findConvers
         settle(outcome) {
           if (outcome.type === "compaction.failed") return fail(outcome.reason);
           if (!queries.message(first.messageId) || !queries.message(last.messageId)) return fail(DELETED);
-          const isKept = ({ toSeq }: StoredSummary) => summaries.of(conversationId).some((one) => one.toSeq === toSeq);
-          if (summary && !isKept(summary)) return fail(DELETED);
+          if (summary && !summaries.of(conversationId).some(({ toSeq }) => toSeq === summary.toSeq))
+            return fail(DELETED);
           const made = summaryOf(before, input, outcome.text, outcome.items);
           const tokensAfter = tokensWith(made, input);
           if (tokensAfter === null) return fail(NOT_SHORTER);
