@@ -5,6 +5,8 @@ import { shortageOf } from "../lib/free-space.ts";
 import { syncFolder } from "../lib/private-file.ts";
 import { describeSystemError, hasCode } from "../lib/system-error.ts";
 import { untilAborted } from "../lib/until-aborted.ts";
+import { OUTGOING } from "../limits/outgoing.ts";
+import { isBackup } from "./archive.ts";
 import { removeLeftBehind } from "./left-behind.ts";
 import { uploadToS3 } from "./s3-upload.ts";
 
@@ -29,6 +31,8 @@ export interface Destination {
   write(name: string, content: ReadableStream<Uint8Array>, signal: AbortSignal): Promise<number>;
   /** A file's content and size; null if it is not there. */
   find(name: string): Promise<{ content: Blob; size: number } | null>;
+  /** Whether the file is there, and begins as a backup does. */
+  isBackup(name: string): Promise<boolean>;
   remove(name: string): Promise<void>;
   /** A file as the person who reads a message would name it. */
   pathOf(name: string): string;
@@ -40,10 +44,14 @@ const S3_URL = /^s3:\/\/([^/]+)\/?(.*)$/;
 /** A setting or an argument that names an S3 bucket, with a prefix or a file: `s3://bucket/prefix`. */
 const isS3Url = (place: string): boolean => S3_URL.test(place);
 
-/** `place` is a folder's path, or an S3 URL. The keys of S3 come from the environment, as for other tools. */
-export function openDestination(place: string): Destination {
+/**
+ * `place` is a folder's path, or an S3 URL. The keys of S3 come from the environment, as for other tools; `patienceMs` is how
+ * long its server may take for an answer.
+ */
+export function openDestination(place: string, patienceMs: number = OUTGOING.s3.deadlineMs): Destination {
   const [, bucket, prefix = ""] = S3_URL.exec(place) ?? [];
-  return bucket === undefined ? folderDestination(resolve(place)) : s3Destination(bucket, prefix.replace(/\/+$/, ""));
+  if (bucket === undefined) return folderDestination(resolve(place));
+  return s3Destination(bucket, prefix.replace(/\/+$/, ""), patienceMs);
 }
 
 /** Splits the path or S3 URL of a file into the place and the name there. */
@@ -117,20 +125,30 @@ function folderDestination(folder: string): Destination {
       const content = Bun.file(pathOf(name));
       return (await content.exists()) ? { content, size: content.size } : null;
     },
+    async isBackup(name) {
+      const found = await this.find(name);
+      return found !== null && (await isBackup(found.content));
+    },
     remove: (name) => rm(pathOf(name), { force: true }),
   };
 }
 
 const MAX_LISTED = 100_000;
 
-function s3Destination(bucket: string, prefix: string): Destination {
+function s3Destination(bucket: string, prefix: string, patienceMs: number): Destination {
   const client = new S3Client({ bucket });
   const keyOf = (name: string) => (prefix === "" ? name : `${prefix}/${name}`);
   const pathOf = (name: string) => `s3://${bucket}/${keyOf(name)}`;
-  const explained = async <T>(what: string, work: Promise<T>): Promise<T> =>
-    work.catch((error: unknown) => {
-      throw explain(what, error);
+  /** What the server answers: Bun's client would wait for ever for one that hangs. */
+  async function answered<T>(what: string, answer: Promise<T>): Promise<T> {
+    const deadline = AbortSignal.timeout(patienceMs);
+    return untilAborted(answer, deadline).catch((error: unknown) => {
+      if (error !== deadline.reason) throw explain(what, error);
+      // Bun reads the endpoint from the environment, and says it here.
+      const { origin } = new URL(client.presign("any"));
+      throw explain(what, new Error(`${origin} does not answer within ${patienceMs / 1000} seconds`));
     });
+  }
 
   return {
     pathOf,
@@ -138,7 +156,7 @@ function s3Destination(bucket: string, prefix: string): Destination {
       const found: StoredBackup[] = [];
       const within = prefix === "" ? "" : `${prefix}/`;
       for (let startAfter: string | undefined; found.length < MAX_LISTED; ) {
-        const page = await explained(
+        const page = await answered(
           `${pathOf("")} cannot be listed`,
           client.list({ prefix: within, maxKeys: 1000, ...(startAfter === undefined ? {} : { startAfter }) }),
         );
@@ -164,9 +182,14 @@ function s3Destination(bucket: string, prefix: string): Destination {
     async find(name) {
       const content = client.file(keyOf(name));
       const look = async () => ((await content.exists()) ? { content, size: (await content.stat()).size } : null);
-      return explained(`${pathOf(name)} cannot be read`, look());
+      return answered(`${pathOf(name)} cannot be read`, look());
     },
-    remove: (name) => explained(`${pathOf(name)} cannot be removed`, client.file(keyOf(name)).delete()),
+    async isBackup(name) {
+      const content = client.file(keyOf(name));
+      const look = async () => (await content.exists()) && (await isBackup(content));
+      return answered(`${pathOf(name)} cannot be read`, look());
+    },
+    remove: (name) => answered(`${pathOf(name)} cannot be removed`, client.file(keyOf(name)).delete()),
   };
 }
 

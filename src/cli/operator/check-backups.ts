@@ -1,5 +1,4 @@
 import { existsSync } from "node:fs";
-import { isBackup } from "../../backup/archive.ts";
 import { openDestination } from "../../backup/destination.ts";
 import { isLate, readTrial, scheduledOf } from "../../backup/schedule.ts";
 import type { Config } from "../../config.ts";
@@ -23,8 +22,7 @@ export async function checkBackups(config: Settings): Promise<Finding> {
   const path = destination.pathOf(newest.name);
   const about = `${path} of ${shortTime(newest.createdAtMs)}`;
   if (isLate(newest.createdAtMs, everyMs, Date.now())) return fail(`overdue: the newest is ${about}`, makeOne);
-  const found = await destination.find(newest.name);
-  if (found === null || !(await isBackup(found.content))) {
+  if (!(await destination.isBackup(newest.name))) {
     return fail(`${path} is not a readable backup`, `remove it; ${makeOne}`);
   }
   const trial = readTrial(dataDir);
