@@ -68,12 +68,9 @@ export function createOpenAiEngine(options: OpenAiOptions): ModelEngine {
   const answerTokensOf = ({ maxTokens }: Pick<ModelRequest, "maxTokens">) =>
     Math.min(maxTokens ?? answerTokens, answerTokens);
 
-  /**
-   * Everybody's requests have the dialect from now on, so the server must have taken this one because of it alone, and
-   * not because it was told less of the tenant's own form.
-   */
+  /** Everybody's requests have the dialect from now on, so the server must have taken this one because of it alone. */
   const remember = (model: string, dialect: Dialect) => {
-    if (dialect.outputForm !== STANDARD_DIALECT.outputForm) return;
+    if (!dialect.isForAll) return;
     if (dialects.size >= MAX_DIALECTS) dialects.clear();
     dialects.set(model, dialect);
   };
@@ -87,6 +84,7 @@ export function createOpenAiEngine(options: OpenAiOptions): ModelEngine {
     );
 
   async function* stream(request: ModelRequest, caller: AbortSignal): AsyncGenerator<ModelEvent[]> {
+    let prompt: string[] | undefined;
     const server: ModelServer = {
       origin: endpoint.url.origin,
       model: nameOf(request.model),
@@ -95,7 +93,8 @@ export function createOpenAiEngine(options: OpenAiOptions): ModelEngine {
       urlSetting: options.urlSetting ?? "ROOST_OPENAI_BASE_URL",
       // Only refusals are compared with it.
       get prompt() {
-        return textsOf(request);
+        prompt ??= textsOf(request);
+        return prompt;
       },
     };
     const bounded = { ...request, maxTokens: answerTokensOf(request) };
@@ -125,7 +124,8 @@ export function createOpenAiEngine(options: OpenAiOptions): ModelEngine {
         watch.close();
       }
       caller.throwIfAborted();
-      const learnt = learnDialect(dialect, opening.refusal, bounded, server.prompt);
+      const { refusal } = opening;
+      const learnt = refusal === "" ? null : learnDialect(dialect, refusal, bounded, server.prompt);
       if (learnt !== null) {
         dialect = learnt;
         request.onRefused?.();

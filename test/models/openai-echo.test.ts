@@ -13,6 +13,16 @@ test.each([
   expect(clean.replace(/[ :]*…[ ,.]*/g, "…")).toBe(shown);
 });
 
+test("also if it is repeated as JSON, with escapes", () => {
+  const prompt = ['pin: 1234\n"Bob" 5\ncode: 5678', "C:\\new\\table\\rows\\by\\name"];
+  for (const text of prompt) {
+    expect(withoutEchoes(`bad input: "${text}"`.replaceAll("\n", " "), prompt)).toBe('bad input: "…"');
+    expect(withoutEchoes(`bad input: ${JSON.stringify(text)}`, prompt)).toBe('bad input: "…"');
+  }
+  expect(withoutEchoes("cannot read C:\\new\\file", [])).toBe("cannot read C:\\new\\file");
+  expect(withoutEchoes("cannot read \\New", prompt)).toBe("cannot read \\New");
+});
+
 test("a server's own words stay as they are", () => {
   for (const words of ["", "The model is overloaded.", "quota of org-acme is used up (429)", "horse", "please"]) {
     expect(withoutEchoes(words, PROMPT)).toBe(words);

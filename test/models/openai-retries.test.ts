@@ -93,12 +93,13 @@ describe("a request is retried", () => {
     }
   });
 
+  const refused = (message: string): MockAnswer => ({ kind: "status", status: 400, body: { error: { message } } });
+
   test("without what the server does not support, which the next request leaves out at once", async () => {
-    const refuse = (message: string): MockAnswer => ({ kind: "status", status: 400, body: { error: { message } } });
     const server = mock(
-      refuse("Unrecognized field: stream_options"),
-      refuse("Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."),
-      refuse("Unsupported value: 'temperature' does not support 0.2 with this model."),
+      refused("Unrecognized field: stream_options"),
+      refused("Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."),
+      refused("Unsupported value: 'temperature' does not support 0.2 with this model."),
     );
     const { stream, waits } = engine(server.url);
     const request = { ...QUESTION, maxTokens: 5, temperature: 0.2 };
@@ -111,6 +112,40 @@ describe("a request is retried", () => {
       "messages",
       "model",
       "stream",
+    ]);
+  });
+
+  const UNSUPPORTED =
+    "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.";
+  const named = (name: string): ModelRequest["tools"] => [
+    { name: "ask", description: `Asks with ${name}.`, inputSchema: { properties: { [name]: { type: "integer" } } } },
+  ];
+
+  test.each([
+    [UNSUPPORTED, "max_completion_tokens", { max_completion_tokens: 50 }],
+    [UNSUPPORTED, "max_tokens", { max_completion_tokens: 50 }],
+    [UNSUPPORTED.replaceAll("'", '"'), "max_completion_tokens", { max_completion_tokens: 50 }],
+    ["the maximum context length is 80 tokens; max_tokens is 99", "max_tokens", { max_tokens: 20 }],
+  ])("as %p asks, though a tool has a parameter %p, and so are the next", async (message, name, body) => {
+    const server = mock(refused(message));
+    const { stream } = engine(server.url);
+    const signal = new AbortController().signal;
+    await collect(stream({ ...QUESTION, maxTokens: 50, tools: named(name) }, signal));
+    await collect(stream({ ...QUESTION, maxTokens: 50 }, signal));
+    expect(server.requests.length).toBe(3);
+    for (const sent of server.requests.slice(1)) expect(sent.body).toMatchObject(body);
+  });
+
+  test("as the server asks in words that the prompt has, and the next as before", async () => {
+    const server = mock(refused("Unrecognized request argument supplied: stream_options"));
+    const { stream } = engine(server.url);
+    const signal = new AbortController().signal;
+    await collect(stream({ ...QUESTION, tools: named("stream_options") }, signal));
+    await collect(stream(QUESTION, signal));
+    expect(server.requests.map(({ body }) => Object.keys(body).includes("stream_options"))).toEqual([
+      true,
+      false,
+      true,
     ]);
   });
 
@@ -130,16 +165,62 @@ describe("a request is retried", () => {
     ["tool's property", { tools: [{ ...tool, inputSchema: { properties: { [WORDS]: {} } } }] }],
     ["form's schema", { output: { ...output, schema: { type: WORDS } } }],
     ["stop word", { stop: [WORDS] }],
-  ])("but not without what the server repeats of a tenant's %s: others' requests stay the same", async (_, theirs) => {
-    const body = { error: { message: `unexpected value ${WORDS}` } };
-    const server = mock({ kind: "status", status: 400, body });
+  ])(
+    "for a tenant alone without what the server repeats of their %s: others' requests stay the same",
+    async (_, theirs) => {
+      const message = `unexpected value ${WORDS}`;
+      const bodies = [
+        `{"error":{"message":${JSON.stringify(message)}}}`,
+        JSON.stringify({ detail: [{ msg: "unexpected value", input: theirs }] }),
+        message,
+      ];
+      for (const body of bodies) {
+        const server = mock({ kind: "status", status: 400, body });
+        const { stream } = engine(server.url);
+        const request = { ...QUESTION, maxTokens: 50, temperature: 0.2 };
+        const signal = new AbortController().signal;
+        await collect(stream({ ...request, ...theirs }, signal));
+        await collect(stream(request, signal));
+        expect(server.requests.length).toBe(3);
+        expect(server.requests.at(-1)?.body).toMatchObject(WHOLE);
+      }
+    },
+  );
+
+  test.each<[string, Record<string, unknown>]>([
+    ["a property and its value", { temperature: "not supported" }],
+    ["a property and one in it", { temperature: { "not supported": 1 } }],
+    ["quotes and backslashes", { description: 'temperature "\\" is not supported' }],
+    ["an escape", { description: "\\u0073tream_options max_completion_tokens" }],
+  ])("nor do others' change for what the server repeats of %s in a schema", async (_, inputSchema) => {
+    const [written, python] = [JSON.stringify(inputSchema), JSON.stringify(inputSchema).replaceAll('"', "'")];
+    const bodies = [
+      `{"detail":[{"msg":"unexpected value","input":${written}}]}`,
+      JSON.stringify({ error: { message: `unexpected value ${written}` } }),
+      JSON.stringify({ error: { message: `unexpected value ${python}` } }),
+      `unexpected value ${written}`,
+      `unexpected value ${Object.values(inputSchema)}`,
+    ];
+    for (const body of bodies) {
+      const server = mock({ kind: "status", status: 400, body });
+      const { stream } = engine(server.url);
+      const request = { ...QUESTION, maxTokens: 50, temperature: 0.2 };
+      const signal = new AbortController().signal;
+      await collect(stream({ ...request, tools: [{ ...tool, inputSchema }] }, signal)).catch(() => {});
+      await collect(stream(request, signal));
+      expect(server.requests.at(-1)?.body).toMatchObject(WHOLE);
+    }
+  });
+
+  test("and given up if the server goes on refusing what it repeats", async () => {
+    const again = refused(`unexpected value ${WORDS}`);
+    const server = mock(again, again, again, again, again, again);
     const { stream } = engine(server.url);
     const request = { ...QUESTION, maxTokens: 50, temperature: 0.2 };
     const signal = new AbortController().signal;
+    const theirs = { messages: [{ role: "user" as const, content: WORDS }] };
     expect((await failure(collect(stream({ ...request, ...theirs }, signal)))).kind).toBe("rejected");
-    await collect(stream(request, signal));
-    expect(server.requests.length).toBe(2);
-    expect(server.requests[1]?.body).toMatchObject(WHOLE);
+    expect(server.requests.length).toBe(5);
   });
 
   const WHOLE = { stream_options: { include_usage: true }, temperature: 0.2, max_tokens: 50 };

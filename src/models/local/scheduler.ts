@@ -26,7 +26,8 @@ export interface Scheduler {
 
 /**
  * Does work that needs no turn, and gives others theirs meanwhile: it returns before another begins, or never if the job
- * was cancelled. Only for the generation whose turn it is. What several generations wait for must not wait for a turn itself.
+ * was cancelled. Only for the generation whose turn it is. What several generations wait for must not wait for a turn
+ * itself.
  */
 export type Aside = <T>(work: () => Promise<T>) => Promise<T>;
 

@@ -9,6 +9,17 @@ const STEP = 4;
  */
 export function withoutEchoes(words: string, prompt: readonly string[]): string {
   const text = oneLine(prompt.join("\n"));
+  const shown = withoutParts(words, text);
+  // Some repeat it as JSON.
+  const plain = oneLine(withoutEscapes(words));
+  const shownOfPlain = withoutParts(plain, text);
+  return shownOfPlain !== plain && shownOfPlain.length < shown.length ? shownOfPlain : shown;
+}
+
+const withoutEscapes = (json: string): string =>
+  json.replace(/\\(["\\/bfnrt]|u[\da-fA-F]{4})/g, (found) => JSON.parse(`"${found}"`));
+
+function withoutParts(words: string, text: string): string {
   let shown = "";
   let from = 0;
   for (let at = 0; at + MIN_LENGTH <= words.length; at += STEP) {

@@ -1,3 +1,4 @@
+import { isObject } from "../../lib/is-object.ts";
 import { isTooDeep } from "../../lib/json-depth.ts";
 import type { ModelMessage, ModelRequest, OutputForm, ToolDescription } from "../engine.ts";
 
@@ -13,6 +14,8 @@ export interface Dialect {
   outputForm: "json_schema" | "json_object" | "none";
   /** The longest answer that the model allows, if the server has refused a longer one. */
   answerTokens: number;
+  /** Whether everybody's requests may have it: not if it was learnt from words of one prompt, or of one answer's form. */
+  isForAll: boolean;
 }
 
 export const STANDARD_DIALECT: Dialect = {
@@ -21,6 +24,7 @@ export const STANDARD_DIALECT: Dialect = {
   tokenLimit: "max_tokens",
   outputForm: "json_schema",
   answerTokens: Number.POSITIVE_INFINITY,
+  isForAll: true,
 };
 
 /**
@@ -29,58 +33,78 @@ export const STANDARD_DIALECT: Dialect = {
 const ANSWER_SHARE = 4;
 const ANSWER_LIMIT = /at most (\d+) completion tokens/i;
 const CONTEXT_LIMIT = /maximum context length is (\d+) tokens/i;
+/** What only a server says; a tool may have a parameter of that name. */
+const OTHER_TOKEN_LIMIT = /\buse ["'`]?max_completion_tokens/i;
+/** In one text: no quote, bracket or escape in between, at which a text of the prompt may end and the next begin. */
+const NO_TEMPERATURE = /temperature["'`]?[^"'`[\]{}\\\p{C}]{0,40}(not support|unsupported)/iu;
 
 /** Matches a pattern against a server's error text. */
 type Find = (pattern: RegExp) => RegExpExecArray | null;
 
 /**
- * The dialect that a 400 asks for, or null if the refusal is about something else. Since the dialect applies to
- * everybody's requests, text that the refusal repeats from `prompt` is ignored, except where it applies to this one only.
+ * The dialect that a 400 asks for, or null if the refusal is about something else. What the server says in its own words
+ * is for everybody's requests; what it may only repeat from `prompt` is tried with this one alone.
  */
 export function learnDialect(
   dialect: Dialect,
   refusal: string,
-  { maxTokens, output }: Pick<ModelRequest, "output"> & { maxTokens: number },
+  request: Pick<ModelRequest, "output"> & { maxTokens: number },
   prompt: readonly string[],
 ): Dialect | null {
-  const find: Find = (pattern) => {
-    const found = pattern.exec(refusal);
+  const said = wordsOf(refusal);
+  const find: Find = (pattern) => pattern.exec(said);
+  const findOwn: Find = (pattern) => {
+    const found = find(pattern);
     return found && !prompt.some((text) => text.includes(found[0])) ? found : null;
   };
+  const learnt = learnFrom(findOwn, dialect, request);
+  if (learnt !== null) return learnt;
+  if (request.output && dialect.outputForm !== "none" && find(/response_format|json_schema|json_object|grammar/i)) {
+    const outputForm = dialect.outputForm === "json_schema" ? "json_object" : "none";
+    return { ...dialect, outputForm, isForAll: false };
+  }
+  const guessed = learnFrom(find, dialect, request);
+  return guessed && { ...guessed, isForAll: false };
+}
+
+function learnFrom(find: Find, dialect: Dialect, { maxTokens }: { maxTokens: number }): Dialect | null {
   if (dialect.usageInStream && find(/stream_options/)) return { ...dialect, usageInStream: false };
-  if (dialect.tokenLimit === "max_tokens" && find(/max_completion_tokens/)) {
+  if (dialect.tokenLimit === "max_tokens" && (find(OTHER_TOKEN_LIMIT) ?? find(/max_completion_tokens/))) {
     return { ...dialect, tokenLimit: "max_completion_tokens" };
   }
-  if (dialect.temperature && find(/temperature.{0,40}(not support|unsupported)/i)) {
-    return { ...dialect, temperature: false };
-  }
-  if (output && dialect.outputForm !== "none" && /response_format|json_schema|json_object|grammar/i.test(refusal)) {
-    return { ...dialect, outputForm: dialect.outputForm === "json_schema" ? "json_object" : "none" };
-  }
+  if (dialect.temperature && find(NO_TEMPERATURE)) return { ...dialect, temperature: false };
   const answerTokens = findAnswerLimit(find);
-  if (answerTokens !== null && answerTokens < Math.min(maxTokens, dialect.answerTokens)) {
-    return { ...dialect, answerTokens };
-  }
-  return null;
+  if (answerTokens === null || answerTokens >= Math.min(maxTokens, dialect.answerTokens)) return null;
+  return { ...dialect, answerTokens };
 }
 
 function findAnswerLimit(find: Find): number | null {
   const answer = Number(find(ANSWER_LIMIT)?.[1]);
   if (answer > 0) return answer;
-  if (!find(/in the completion|max_(completion_)?tokens/)) return null;
-  const both = Number(find(CONTEXT_LIMIT)?.[1]);
-  return both > 0 ? Math.max(1, Math.floor(both / ANSWER_SHARE)) : null;
+  const both = find(CONTEXT_LIMIT);
+  // That it is about the answer may be said in any words: the number is what must be the server's.
+  if (both === null || !/in the completion|max_(completion_)?tokens/.test(both.input)) return null;
+  return Number(both[1]) > 0 ? Math.max(1, Math.floor(Number(both[1]) / ANSWER_SHARE)) : null;
 }
 
-/** What a tenant may have written in a request, as it is and as JSON: a refusal repeats the one or the other. */
-export function textsOf({ messages, tools, stop, output }: ModelRequest): string[] {
-  const texts: string[] = [];
-  const all = [messages.map((message) => ({ ...message, images: undefined })), tools, stop, output];
-  const written = JSON.stringify(all, (_, value) => {
-    if (typeof value === "string") texts.push(value);
-    return value;
-  });
-  return [...texts, written];
+/** The texts of a refusal, without JSON's escapes, a line each; what is not JSON as it is. */
+function wordsOf(refusal: string): string {
+  try {
+    if (!isTooDeep(refusal)) return stringsIn(JSON.parse(refusal)).join("\n");
+  } catch {}
+  return refusal;
+}
+
+/** What a tenant may have written in a request, piece by piece: nothing is copied. */
+export const textsOf = ({ messages, tools, stop, output }: ModelRequest): string[] =>
+  stringsIn([messages.map((message) => ({ ...message, images: undefined })), tools, stop, output]);
+
+/** All strings, with the names of fields. */
+function stringsIn(value: unknown): string[] {
+  if (typeof value === "string") return [value];
+  if (Array.isArray(value)) return value.flatMap(stringsIn);
+  if (!isObject(value)) return [];
+  return Object.entries(value).flatMap(([name, inner]) => [name, ...stringsIn(inner)]);
 }
 
 /** The body of a chat completion request, streaming. */
