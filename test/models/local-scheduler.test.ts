@@ -164,46 +164,6 @@ test("a request that comes while all others wait for something else starts at on
   expect(order).toEqual(["b2", "end b2", "aside1", "end aside1"]);
 });
 
-test("a request that has what it waited for goes on before any other begins a turn", async () => {
-  const scheduler = createScheduler(8);
-  const order: string[] = [];
-  const vectors = Promise.withResolvers<void>();
-  const waiting = submitAside(scheduler, order, 1, () => vectors.promise);
-  const others = ["a", "b", "c"].map((instance, at) => submit(scheduler, order, at, instance, 2, vectors.resolve));
-  await Promise.all([waiting, ...others]);
-  // And nobody has lost a place.
-  expect(order.slice(0, 6)).toEqual(["a0", "aside1", "end aside1", "b1", "c2", "a0"]);
-});
-
-test("none starves beside requests that wait for something in each of their turns", async () => {
-  const scheduler = createScheduler(8);
-  const order: string[] = [];
-  const busy = [1, 2, 3].map(
-    (id) =>
-      new Promise<void>((resolve, reject) => {
-        let left = 20;
-        scheduler.submit(id, {
-          accountId: "busy",
-          instanceId: `i${id}`,
-          start: () => ({
-            completionTokens: () => 0,
-            async takeTurn() {
-              order.push("begins");
-              for (let times = 0; times < 3; times++) await scheduler.aside(async () => {});
-              return --left === 0 ? { text: "", reason: "stop" } : { text: "" };
-            },
-          }),
-          onTurn: ({ reason }) => reason !== undefined && resolve(),
-          onError: reject,
-          onEnd: () => {},
-        });
-      }),
-  );
-  await submit(scheduler, order, 4, "q", 10);
-  expect(order.slice(0, 20)).toEqual(Array<string[]>(10).fill(["begins", "q4"]).flat());
-  await Promise.all(busy);
-});
-
 test("a request does nothing in another's turn when it has what it waited for", async () => {
   const scheduler = createScheduler(4);
   const order: string[] = [];

@@ -25,9 +25,8 @@ export interface Scheduler {
 }
 
 /**
- * Does work that needs no turn, and gives others theirs meanwhile: it returns before another begins, or never if the job
- * was cancelled. Only for the generation whose turn it is. What several generations wait for must not wait for a turn
- * itself.
+ * Does work that needs no turn, and gives others theirs meanwhile: it returns in a later turn, or never if the job was
+ * cancelled. Only for the generation whose turn it is. What several generations wait for must not wait for a turn itself.
  */
 export type Aside = <T>(work: () => Promise<T>) => Promise<T>;
 
@@ -80,21 +79,14 @@ export function createScheduler(slots: number): Scheduler {
     }
   }
 
-  /**
-   * The request whose turn it is; it, its instance and its account move to the end of their queues. One that is back
-   * goes on first, and nobody moves: it had its place when its turn began. None begins meanwhile, so all of them end.
-   */
+  /** The request whose turn it is; it, its instance and its account move to the end of their queues. */
   function nextInLine(): Running | undefined {
-    for (const { running } of accounts.values()) {
-      const back = running.find((one) => one.begun !== undefined && isReady(one));
-      if (back !== undefined) return back;
-    }
     for (const [accountId, account] of [...accounts]) {
       if (account.running.length + account.waiting.length === 0) {
         accounts.delete(accountId);
         continue;
       }
-      const ready = account.running.filter(isReady);
+      const ready = account.running.filter(({ isAside, cancelled }) => !isAside || cancelled);
       const next = ready.find(({ job }) => job.instanceId !== account.served) ?? ready[0];
       if (next === undefined) continue;
       accounts.delete(accountId);
@@ -182,9 +174,6 @@ export function createScheduler(slots: number): Scheduler {
     },
   };
 }
-
-/** Not aside, or only to end. */
-const isReady = ({ isAside, cancelled }: Running): boolean => !isAside || cancelled;
 
 /** The account's next request to get a slot: the first in the queue of the instance with the fewest running. */
 function firstToStart({ waiting, running }: Account): Waiting | undefined {
