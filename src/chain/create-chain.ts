@@ -22,12 +22,15 @@ export function createChain({
   network,
   urls,
   clock = systemClock,
+  deadlineMs,
 }: {
   network: NetworkName;
   urls: string[];
   clock?: Clock;
+  /** For each question to a node; another one in tests. */
+  deadlineMs?: number;
 }): Chain {
-  const nodes = urls.map((url) => openNode(network, url, clock));
+  const nodes = urls.map((url) => openNode(network, url, clock, deadlineMs));
   const quorum = nodes.length > 1 ? QUORUM : 1;
 
   return {

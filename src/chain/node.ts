@@ -25,7 +25,7 @@ export interface RpcNode {
   health(): RpcHealth;
 }
 
-const { deadlineMs: TIMEOUT_MS, answerBytes: MAX_BODY_BYTES } = OUTGOING.rpc;
+const { deadlineMs: DEADLINE_MS, answerBytes: MAX_BODY_BYTES } = OUTGOING.rpc;
 /** The chain id is checked again after this, in case a load balancer switches to a node of another chain. */
 const CHAIN_ID_VALID_NS = 60_000_000_000n;
 
@@ -36,7 +36,12 @@ export const quantity = z
   .transform(BigInt);
 
 /** `url`: http or https. Makes no call before the first query. */
-export function openNode(network: NetworkName, url: string, clock: Clock = systemClock): RpcNode {
+export function openNode(
+  network: NetworkName,
+  url: string,
+  clock: Clock = systemClock,
+  deadlineMs: number = DEADLINE_MS,
+): RpcNode {
   const { chainId } = NETWORKS[network];
   const health: RpcHealth = {
     network,
@@ -63,7 +68,10 @@ export function openNode(network: NetworkName, url: string, clock: Clock = syste
   async function query<T>(work: (call: Call) => Promise<T>): Promise<T> {
     const { request } = await transport();
     const stop = new AbortController();
-    const timer = setTimeout(() => stop.abort(new NodeError("does not answer within 1.5 s")), TIMEOUT_MS);
+    const timer = setTimeout(
+      () => stop.abort(new NodeError(`does not answer within ${deadlineMs / 1000} s`)),
+      deadlineMs,
+    );
     const call: Call = async (method, params, parse) => {
       const { result, error } = await request({ method, params } as Parameters<typeof request>[0], {
         signal: stop.signal,

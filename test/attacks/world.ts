@@ -107,6 +107,12 @@ export async function startWorld({ owner, env, ...options }: StartOptions & { ow
   };
 }
 
+/** How many more windows of a minute may have begun since then: none within half a minute. */
+export function windowsSince(atMs: number): number {
+  const minutes = (Date.now() - atMs) / 60_000;
+  return minutes < 0.5 ? 0 : Math.ceil(minutes);
+}
+
 /** A message that makes the model call this tool, and answer with its result. */
 export const callOf = (name: string, input: object): string =>
   CALL + Buffer.from(JSON.stringify([name, input])).toString("base64");

@@ -77,7 +77,7 @@ test("a backup that is killed at any moment leaves its host as it was, and no fi
     (number) => join(folder, `backup-${number}.tar.zst`),
   );
   expect(moments).toBeGreaterThan(5);
-}, 300_000);
+});
 
 test("a restore that is killed at any moment can be made again, or is whole", async () => {
   const source = await current();
@@ -98,7 +98,7 @@ test("a restore that is killed at any moment can be made again, or is whole", as
     () => file,
   );
   expect(moments).toBeGreaterThan(20);
-}, 300_000);
+});
 
 test("a migration that is killed at any moment leaves the old data or the new, and goes on at the next start", async () => {
   await unpackBuild(EARLIER, folder);
@@ -117,7 +117,7 @@ test("a migration that is killed at any moment leaves the old data or the new, a
     },
   );
   expect(moments).toBeGreaterThan(5);
-}, 300_000);
+});
 
 test("a rollback that is killed at any moment leaves the newer state as it was, or the older one", async () => {
   await unpackBuild(EARLIER, folder);
@@ -156,7 +156,7 @@ test("a rollback that is killed at any moment leaves the newer state as it was, 
     },
   );
   expect(moments).toBeGreaterThan(5);
-}, 300_000);
+});
 
 const workspacesOf = (files: Record<string, string>): Record<string, string> =>
   Object.fromEntries(Object.entries(files).filter(([name]) => name.startsWith("instances/")));

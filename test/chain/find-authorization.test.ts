@@ -38,7 +38,7 @@ async function used(): Promise<{ authorization: Authorization; txHash: string }>
 }
 
 test("the transaction that used a signature is found, and no other", async () => {
-  const chain = createChain({ network: "base", urls: [anvil.url, proxy.url] });
+  const chain = createChain({ network: "base", urls: [anvil.url, proxy.url], deadlineMs: 60_000 });
   const { authorization, txHash } = await used();
   const second = await used();
   expect(await chain.findAuthorization(authorization)).toEqual({ kind: "used", txHash });
@@ -56,7 +56,7 @@ test("the transaction that used a signature is found, and no other", async () =>
 });
 
 test("a node that has not seen it does not hide it; that it is unused, two must say", async () => {
-  const chain = createChain({ network: "base", urls: [anvil.url, proxy.url] });
+  const chain = createChain({ network: "base", urls: [anvil.url, proxy.url], deadlineMs: 60_000 });
   const { authorization, txHash } = await used();
   const unused = { ...authorization, nonce: OTHER_NONCE };
 
@@ -79,7 +79,7 @@ test("a node that has not seen it does not hide it; that it is unused, two must 
 });
 
 test("no more than a thousand blocks are searched at once", async () => {
-  const chain = createChain({ network: "base", urls: [proxy.url] });
+  const chain = createChain({ network: "base", urls: [proxy.url], deadlineMs: 60_000 });
   const after = await anvil.head();
   await anvil.mine(1_200);
   const { authorization } = await used();

@@ -11,7 +11,7 @@ test.each([...NETWORK_NAMES])(
   "a transfer on %s is found with its block, its depth and its parties",
   async (network) => {
     await using anvil = await startAnvil({ network });
-    const chain = createChain({ network, urls: [anvil.url] });
+    const chain = createChain({ network, urls: [anvil.url], deadlineMs: 60_000 });
     const txHash = await anvil.transfer({ to: SOMEBODY, amount: 1_003_217n });
     const blockNumber = await anvil.head();
     await anvil.mine(4);
@@ -44,7 +44,7 @@ test.each([...NETWORK_NAMES])(
 
 test("a transfer in the head block has one confirmation, and is final when the chain says so", async () => {
   await using anvil = await startAnvil({ network: "base" });
-  const chain = createChain({ network: "base", urls: [anvil.url, anvil.url] });
+  const chain = createChain({ network: "base", urls: [anvil.url, anvil.url], deadlineMs: 60_000 });
   const txHash = await anvil.transfer({ to: SOMEBODY, amount: 5n });
   expect(await chain.find(txHash)).toMatchObject({ mined: { confirmations: 1n, finalized: false } });
   await anvil.mine(7);
@@ -55,7 +55,7 @@ test("a transfer in the head block has one confirmation, and is final when the c
 
 test("every transfer of a transaction is found, whatever the token", async () => {
   await using anvil = await startAnvil({ network: "polygon" });
-  const chain = createChain({ network: "polygon", urls: [anvil.url] });
+  const chain = createChain({ network: "polygon", urls: [anvil.url], deadlineMs: 60_000 });
   const both = await anvil.transferMany([
     { to: SOMEBODY, amount: 1n },
     { to: SOMEBODY_ELSE, amount: 2n },
@@ -78,14 +78,14 @@ test("every transfer of a transaction is found, whatever the token", async () =>
 
 test("a reverted transaction has failed and transfers nothing", async () => {
   await using anvil = await startAnvil({ network: "base" });
-  const chain = createChain({ network: "base", urls: [anvil.url] });
+  const chain = createChain({ network: "base", urls: [anvil.url], deadlineMs: 60_000 });
   const txHash = await anvil.failingTransfer({ to: SOMEBODY });
   expect(await chain.find(txHash)).toMatchObject({ kind: "failed", mined: { transfers: [] } });
 });
 
 test("an unknown hash, and a transaction that is not in a block yet, are not found", async () => {
   await using anvil = await startAnvil({ network: "base" });
-  const chain = createChain({ network: "base", urls: [anvil.url, anvil.url] });
+  const chain = createChain({ network: "base", urls: [anvil.url, anvil.url], deadlineMs: 60_000 });
   expect(await chain.find(`0x${"1".repeat(64)}`)).toEqual({ kind: "unknown" });
 
   await anvil.rpc("evm_setAutomine", [false]);
@@ -98,7 +98,7 @@ test("an unknown hash, and a transaction that is not in a block yet, are not fou
 
 test("a transfer that a reorganisation removes is not found", async () => {
   await using anvil = await startAnvil({ network: "base" });
-  const chain = createChain({ network: "base", urls: [anvil.url] });
+  const chain = createChain({ network: "base", urls: [anvil.url], deadlineMs: 60_000 });
   const txHash = await anvil.transfer({ to: SOMEBODY, amount: 5n });
   await anvil.mine(3);
   expect(await chain.find(txHash)).toMatchObject({ kind: "mined", mined: { confirmations: 4n } });
@@ -108,7 +108,7 @@ test("a transfer that a reorganisation removes is not found", async () => {
 
 test("a transfer that a reorganisation mines again keeps its index in the receipt, in another block", async () => {
   await using anvil = await startAnvil({ network: "base" });
-  const chain = createChain({ network: "base", urls: [anvil.url] });
+  const chain = createChain({ network: "base", urls: [anvil.url], deadlineMs: 60_000 });
   const [first, second] = anvil.accounts.map(({ address }) => address);
   if (first === undefined || second === undefined) throw new Error("too few accounts");
   const [gone = "", kept = "0x"] = await anvil.transfersInOneBlock([
@@ -127,7 +127,7 @@ test("a transfer that a reorganisation mines again keeps its index in the receip
 
 test("the head is the chain's newest block", async () => {
   await using anvil = await startAnvil({ network: "ethereum" });
-  const chain = createChain({ network: "ethereum", urls: [anvil.url] });
+  const chain = createChain({ network: "ethereum", urls: [anvil.url], deadlineMs: 60_000 });
   expect(await chain.head()).toBe(await anvil.head());
   await anvil.mine(5);
   expect(await chain.head()).toBe(await anvil.head());

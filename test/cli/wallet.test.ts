@@ -113,14 +113,14 @@ describe("roost wallet export", () => {
   });
 });
 
-/** A quote that is open for a minute, to this address; "" is a quote from before addresses were recorded. */
+/** A quote that is open for an hour, to this address; "" is a quote from before addresses were recorded. */
 function quote(home: Home, payTo = ""): void {
   const { store, accounts, clock } = openFoundation(home);
   const { accountId } = accounts.create({ email: "payer@example.org", name: "Payer", credit: 0n, note: "test" });
   store.sqlite.run(
     `INSERT INTO invoices (invoice_id, account_id, amount, status, created_at, expires_at, pay_to)
      VALUES ('inv_1', ?, 1000042, 'open', ?, ?, ?)`,
-    [accountId, clock.now(), clock.now() + 60_000, payTo],
+    [accountId, clock.now(), clock.now() + 3_600_000, payTo],
   );
   store.close();
 }

@@ -66,6 +66,8 @@ browserTest(
     await withConsole(url, async (page, browser) => {
       await openAs(page, server.url, token);
       const second = await browser.newPage();
+      await second.goto(server.url);
+      await second.locator("#signed-in").waitFor();
       const link = server.foundation.links.create("another@example.com", 0n);
       await second.goto(`${server.url}/#link=${link}`);
       await second.click("#use-link");

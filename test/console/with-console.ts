@@ -54,7 +54,6 @@ export async function withConsole(
   const complaints: string[] = [];
   const foreign: string[] = [];
   await withBrowser(async (browser) => {
-    browser.setDefaultTimeout(120_000);
     browser.on("request", (request) => {
       if (/^https?:/.test(request.url()) && !request.url().startsWith(url())) foreign.push(request.url());
     });

@@ -143,8 +143,12 @@ test(`killed ${KILLS} times while metering and crediting: every transfer is cred
   for (let number = 0; number < PEOPLE; number++) tokens.push(await signUp(number));
   const payers = tokens.map((token, at) => startPayer(token, chain.accounts[at]));
   const users = tokens.map(startUser);
-  for (let kill = 0; kill < KILLS; kill++) {
-    await Bun.sleep(Math.random() * MAX_LIFE_MS);
+  const isEnough = () =>
+    payers.reduce((sum, { paid }) => sum + paid.length, 0) > KILLS / 10 &&
+    users.reduce((sum, user) => sum + user.rounds(), 0) > KILLS / 10;
+  // On a slow machine some more, with longer lives, until there is enough that could be lost.
+  for (let kill = 0; kill < KILLS || !isEnough(); kill++) {
+    await Bun.sleep(Math.random() * MAX_LIFE_MS * Math.max(1, kill / KILLS));
     await server.kill();
     livedMs += performance.now() - bornMs;
     expect(checkDatabase({ dataDir })).toMatchObject({ ok: true });
@@ -158,9 +162,7 @@ test(`killed ${KILLS} times while metering and crediting: every transfer is cred
   expect(doctor.find(({ check }: { check: string }) => check === "database")).toMatchObject({ ok: true });
 
   const paid = payers.flatMap((payer) => payer.paid);
-  expect(paid.length).toBeGreaterThan(KILLS / 10);
   expect(topUps()).toEqual(Object.fromEntries(paid.map(({ txHash, amount }) => [txHash, amount])));
-  expect(users.reduce((sum, user) => sum + user.rounds(), 0)).toBeGreaterThan(KILLS / 10);
   // Nothing was billed while no server was running.
   const most = (BigInt(Math.ceil(livedMs)) * PRICE_PER_HOUR * 1_000_000n) / 3_600_000n;
   const costs = costOfInstances();

@@ -84,6 +84,8 @@ async function startWorld() {
     await server?.process.exited;
     isStruck = false;
     url = await start();
+    // A run goes on before the host says that it listens: a blow of meanwhile has hit the process of before.
+    if (isStruck) server?.process.kill("SIGKILL");
   }
 
   /** The run's events from its first to its last, however often the host has to be started for it. */

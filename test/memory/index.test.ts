@@ -34,7 +34,12 @@ const search = async (query: string) =>
     items: { text: string }[];
     degraded: string | null;
   };
-const texts = async (query: string) => (await search(query)).items.map(({ text }) => text);
+/** Once what was written is in the index, which the first search begins. */
+async function texts(query: string) {
+  await search(query);
+  await server.app.settled();
+  return (await search(query)).items.map(({ text }) => text);
+}
 const indexOf = (id: string) => join(server.dataDir, "memory", `${id}.db`);
 
 const entry = (text: string, seq: number): Entry => ({

@@ -26,11 +26,12 @@ interface Item {
   score: number;
 }
 
+/** The first search begins what it does not wait for for long: the indexing of what was written. */
 async function search(query: string, limit = 10): Promise<Item[]> {
-  const { status, body } = await it.person.ask(
-    "GET",
-    `${path}/memory?query=${encodeURIComponent(query)}&limit=${limit}`,
-  );
+  const ask = () => it.person.ask("GET", `${path}/memory?query=${encodeURIComponent(query)}&limit=${limit}`);
+  await ask();
+  await it.server.app.settled();
+  const { status, body } = await ask();
   expect(status).toBe(200);
   return body.items;
 }

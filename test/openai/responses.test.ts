@@ -133,7 +133,7 @@ test("a chain is continued as far back as a request could bring it, whatever its
   } finally {
     await vast.stop();
   }
-}, 60_000);
+});
 
 test("what requests continue counts as their bodies do against what the host holds: then 503", async () => {
   // A host of its own: who leaves may still reach the model while the next test asks it.
@@ -167,7 +167,7 @@ test("what requests continue counts as their bodies do against what the host hol
   } finally {
     await own.stop();
   }
-}, 60_000);
+});
 
 test("a function's call is answered with its output alone, the rest is known", async () => {
   it.mock.script({ kind: "tools", calls });

@@ -94,9 +94,9 @@ const proofOf = (txHash: string, network: NetworkName): Record<string, string> =
   "X-PAYMENT": JSON.stringify({ txHash, network }),
 });
 
-/** Asks up to three times: on a busy machine even a good node may take longer than it may. */
+/** Asks up to ten times: on a busy machine even a good node may take longer than it may. */
 export async function verified(ask: () => Promise<Answer>): Promise<Answer> {
-  for (let more = 2; ; more--) {
+  for (let more = 9; ; more--) {
     const answer = await ask();
     if (more === 0 || answer.body.error?.message.includes("be verified right now") !== true) return answer;
   }

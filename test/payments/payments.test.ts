@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import type { NetworkName } from "../../src/chain/networks.ts";
 import { newId } from "../../src/lib/id.ts";
 import { DAY, HOUR, MINUTE } from "../lib/hand-clock.ts";
-import { balanceOf, entriesOf, launch, micros, quoteFor, startPaying, statusesOf, topUp } from "./paying.ts";
+import { balanceOf, entriesOf, launch, micros, quoteFor, startPaying, statusesOf, topUp, verified } from "./paying.ts";
 
 /** The `nth` hash of transactions that do not exist. */
 const unknownHash = (nth: number): string => `0x${nth.toString(16).padStart(64, "0")}`;
@@ -27,7 +27,8 @@ test("a payment is credited although its request fails", async () => {
   const person = await paying.someone();
   const { amount } = await quoteFor(person);
   const proof = { "X-PAYMENT": JSON.stringify({ txHash: await paying.pay(amount), network: "base" }) };
-  expect((await person.ask("POST", "/v1/instances", { name: "" }, proof)).status).toBe(400);
+  const { status } = await verified(() => person.ask("POST", "/v1/instances", { name: "" }, proof));
+  expect(status).toBe(400);
   expect(await balanceOf(person)).toBe(amount);
 });
 
@@ -36,7 +37,7 @@ test("a payment is credited although its request names no instance of the accoun
   const person = await paying.someone();
   const { amount } = await quoteFor(person);
   const start = (proof: string) =>
-    person.ask("POST", `/v1/instances/${newId("inst")}/start`, undefined, { "X-PAYMENT": proof });
+    verified(() => person.ask("POST", `/v1/instances/${newId("inst")}/start`, undefined, { "X-PAYMENT": proof }));
   expect((await start("{}")).status).toBe(404);
   expect((await start(JSON.stringify({ txHash: await paying.pay(amount), network: "base" }))).status).toBe(404);
   expect(await balanceOf(person)).toBe(amount);
@@ -47,7 +48,7 @@ test("an Idempotency-Key whose request had a malformed proof works with a good o
   const person = await paying.someone();
   const key = { "Idempotency-Key": "launch-1" };
   const ask = (headers: Record<string, string> = {}) =>
-    person.ask("POST", "/v1/instances", { name: "Paid" }, { ...key, ...headers });
+    verified(() => person.ask("POST", "/v1/instances", { name: "Paid" }, { ...key, ...headers }));
   const { amount } = (await ask()).body.x402;
   const txHash = await paying.pay(amount);
   expect((await ask({ "X-PAYMENT": txHash })).status).toBe(400);

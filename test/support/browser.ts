@@ -20,12 +20,15 @@ const FLAGS = [
   "--disable-sync",
 ];
 
+/** Only ends what hangs: Playwright's 30 s are short where many browsers start at once. */
+const DEADLINE_MS = 120_000;
+
 let running: Promise<Browser> | undefined;
 
 /** One browser for all tests of this process, with which Playwright ends it; restarted if it crashed. */
 async function startedBrowser(): Promise<Browser> {
   if (running && !(await running).isConnected()) running = undefined;
-  running ??= chromium.launch({ executablePath: browserPath, headless: true, args: FLAGS });
+  running ??= chromium.launch({ executablePath: browserPath, headless: true, args: FLAGS, timeout: DEADLINE_MS });
   return await running;
 }
 
@@ -33,6 +36,7 @@ async function startedBrowser(): Promise<Browser> {
 export async function withBrowser<T>(use: (browser: BrowserContext) => Promise<T>): Promise<T> {
   if (browserPath === "") throw new Error(NO_BROWSER);
   const browser = await (await startedBrowser()).newContext();
+  browser.setDefaultTimeout(DEADLINE_MS);
   try {
     return await use(browser);
   } finally {
