@@ -77,8 +77,8 @@ const { deadlineMs: DEADLINE_MS, answerBytes: MAX_ANSWER, redirects: MAX_REDIREC
 /** A model's answer: larger than any that it could write. */
 const MAX_STREAM = 64 * 1024 * 1024;
 /**
- * What a byte of an answer is charged: 10 ms for a MiB, which is decrypted, decompressed, parsed, becomes garbage, and of which
- * some is kept. The search for secrets in it is counted where it is done (src/limits/slices.ts).
+ * What a byte of an answer is charged: 10 ms for a MiB, which is decrypted, decompressed, parsed, becomes garbage, and of
+ * which some is kept. The search for secrets in it is counted where it is done (src/limits/slices.ts).
  */
 const BYTE_MS = 1 / 104_858;
 const GET: Message = { method: "GET", headers: {}, body: null };

@@ -10,8 +10,8 @@ export interface FairTurns {
   enter(owner: string): Promise<void> | null;
   /** Runs `work`, counting its time, and `besidesMs` that it costs later or elsewhere against the owner's share. */
   spend<T>(owner: string, work: () => T, besidesMs?: number): T;
-  /** Counts time that the owner's work has taken in this turn. */
-  spent(owner: string, tookMs: number): void;
+  /** Counts the time of work that was done without `spend`. */
+  spent(owner: string, tookMs: number, besidesMs?: number): void;
 }
 
 export interface FairTurnOptions {
@@ -157,6 +157,6 @@ export function createFairTurns({
         spent(owner, now() - began, besidesMs);
       }
     },
-    spent: (owner, tookMs) => spent(owner, tookMs),
+    spent,
   };
 }

@@ -7,8 +7,8 @@ export type InSlices = <T>(part: () => T) => Promise<T>;
 const SLICE_MS = 1;
 
 /**
- * Turns of what is done in slices, one slice of an account in each. They are not those of agents, who are charged more than the
- * time that they take: beside them, work of many slices would take minutes.
+ * Turns of what is done in slices, one slice of an account in each. They are not those of agents, who are charged more
+ * than the time that they take: beside them, work of many slices would take minutes.
  */
 export const createSliceTurns = (): FairTurns => createFairTurns({ maxMs: SLICE_MS });
 

@@ -58,7 +58,10 @@ export async function forgetMemory(
   if (!isSure) {
     const found = await forget("true");
     if (!options.json) print(found.items, "There is nothing to forget.");
-    if (found.deleted === 0) return options.json && printJson(found);
+    if (found.deleted === 0) {
+      if (options.json) printJson(found);
+      return;
+    }
     await confirm(`Forget these ${found.deleted} lines and messages?`, undefined, options.json && found.items);
   }
   const forgotten = await forget(dryRun ? "true" : "false");

@@ -29,9 +29,10 @@ export function openSchedules(dueTimes: DueTimes): (instanceId: string, agent: A
     const { name } = edited
       ? await roost.patch(SCHEDULE, { path: { ...of, scheduleId: edited.scheduleId }, body: settings })
       : await roost.post(SCHEDULES, { path: of, body: settings });
-    if (of !== path) return;
+    // Who has left and come back has the same form before them.
+    if (of.agentId !== path.agentId) return;
     form.reset();
-    await read(of, `${name} is planned.`);
+    await read(path, `${name} is planned.`);
   });
 
   async function read(of: typeof path, news = ""): Promise<void> {

@@ -22,7 +22,11 @@ export function sendMessage(
       retries: RETRIES,
     });
   const sent = (sending.get(place) ?? Promise.resolve()).then(send);
-  const over = sent.catch(() => undefined);
+  const over = sent
+    .catch(() => undefined)
+    .then(() => {
+      if (sending.get(place) === over) sending.delete(place);
+    });
   sending.set(place, over);
   return sent;
 }
