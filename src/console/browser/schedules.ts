@@ -29,10 +29,9 @@ export function openSchedules(dueTimes: DueTimes): (instanceId: string, agent: A
     const { name } = edited
       ? await roost.patch(SCHEDULE, { path: { ...of, scheduleId: edited.scheduleId }, body: settings })
       : await roost.post(SCHEDULES, { path: of, body: settings });
-    // Who has left and come back has the same form before them.
-    if (of.agentId !== path.agentId) return;
+    if (of !== path) return;
     form.reset();
-    await read(path, `${name} is planned.`);
+    await read(of, `${name} is planned.`);
   });
 
   async function read(of: typeof path, news = ""): Promise<void> {
@@ -136,15 +135,16 @@ export function openSchedules(dueTimes: DueTimes): (instanceId: string, agent: A
   });
 
   return async (instanceId, agent) => {
-    const isOther = path.agentId !== agent.agentId;
-    path = { instanceId, agentId: agent.agentId };
+    // Who comes back to the same agent finds what was half written, and what has been sent is still of this form.
+    if (path.agentId !== agent.agentId) {
+      path = { instanceId, agentId: agent.agentId };
+      form.reset();
+    }
     heartbeat = null;
     part("schedules-of", HTMLElement).textContent = agent.displayName;
     told.textContent = "";
     list.replaceChildren();
     section.classList.add("loading");
-    // Who comes back to the same agent finds what was half written.
-    if (isOther) form.reset();
     await read(path);
   };
 }
