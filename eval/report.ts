@@ -13,16 +13,16 @@ export function writeReport(judged: readonly Judged[], seeds: number): string {
       "example) and the persona's words; it names at least one of the things that a useful answer may name, in a list " +
       "written for the question (*gives*: a kind of book, when asked what to read); it does not take its answer back, " +
       "refuse, or begin advice with what not to do (*refuses*); it does not come to the internet, technology, France and " +
-      "other subjects that nobody mentioned (*stray*); it does not take the user for itself, or deny its character (*role*); it has the requested length and language, ends with a complete sentence and stays on " +
+      "other subjects that nobody mentioned (*stray*); it does not take the user for itself, or deny its character (*role*); asked about itself, it makes up no past (*past*); it has the requested length and language, ends with a complete sentence and stays on " +
       "topic, measured as the cosine similarity (MiniLM) to a reference answer. A good answer breaks no rule. *Roost* is the " +
       "product with its prompt, guidance and guards; *plain* is the same model and sampling with only `SOUL.md` as the system " +
       "prompt, and the whole conversation.",
     `${whatRan(judged, seeds)} The prompt, guards and sampling were tuned on one half of the cases, and the other half was ` +
       "held out. The case's id decides which half it is in; later, the tuning half got more cases of the kinds that failed most.",
-    "These four rules were written after reading 130 answers of the tuning half as a newcomer would: the rules before them " +
-      "passed advice that helps nobody. *Ada* is the agent that the console makes, with nothing but the default files. " +
-      "What no rule sees: whether an answer is true (a recipe may be wrong, and an author's name be another's); a past that " +
-      "the assistant makes up for itself; sense that is lost after the first sentence; and whether German or Spanish is more " +
+    "The rules named here were written after reading answers as a newcomer would: the rules before them " +
+      "passed advice that helps nobody, and twenty years of work that a librarian made up. *Ada* is the agent that the console makes, with nothing but the default files. " +
+      "What no rule sees: whether an answer is true (a recipe may be wrong, and an author's name be another's); a past " +
+      "that it makes up when asked for something else; sense that is lost after the first sentence; and whether German or Spanish is more " +
       "than a series of words of that language. It mostly is not, since the model was trained for English, so a person would " +
       "accept few of those answers, and the line for English says more than the one for all. The plain model does not know its name, so it cannot say " +
       "it, and it stops at its token limit, so most of its answers are too long or end in the middle of a sentence.",

@@ -17,6 +17,7 @@ export const RULES = [
   "refuses",
   "stray",
   "role",
+  "past",
   "voice",
   "length",
   "whole",
@@ -54,6 +55,7 @@ export function judge(asked: Case, persona: Persona, answer: Answer): Rule[] {
     refuses: refuses(text, asked),
     stray: strays(text, asked, persona),
     role: mixesRoles(text, asked, persona),
+    past: inventsPast(text, asked, persona),
     voice: asked.voice === true && !hasVoice(text, persona),
     length: !hasLength(text, asked, persona),
     whole: !isWhole(text),
@@ -158,6 +160,19 @@ export function mixesRoles(
     ([, noun]) => noun?.toLowerCase() ?? [],
   );
   return denied.some((noun) => wordsOf(soul ?? "").includes(noun));
+}
+
+const PAST =
+  /\b(?:(?:\d+|many|several|\p{L}+ty|\p{L}+teen) years|decades?|was born|(?:was |were )?raised|grew up|(?:my|her|his) (?:childhood|youth|career|parents?|father|mother|sisters?|brothers?|siblings?|husband|wife|kids|children|daughters?|sons?)|as a (?:child|boy|girl)|I (?:once |used to )(?:live|work)(?:d|ed)?)\b/giu;
+
+/** Asked about itself, it tells of a person's past that its owner has not given it: "I have lived here for 20 years". */
+export function inventsPast(
+  text: string,
+  { kind, say, like }: Pick<Case, "kind" | "say" | "like">,
+  { soul }: Pick<Persona, "soul">,
+): boolean {
+  const known = [say, ...like, soul ?? ""].join("\n").toLowerCase();
+  return kind === "itself" && (text.match(PAST) ?? []).some((told) => !known.includes(told.toLowerCase()));
 }
 
 export function hasVoice(text: string, { voice }: Pick<Persona, "voice">): boolean {

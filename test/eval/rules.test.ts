@@ -34,6 +34,8 @@ test.each<[Rule, string, Partial<Case>]>([
   ["role", "I recommend a good novel, Odile.", {}],
   ["role", "I'm not a librarian, but I like novels.", {}],
   ["role", "My roses are sad, and so am I.", { say: "My roses look sad. What can I do?" }],
+  ["past", "I have been keeping these shelves for over 20 years.", { kind: "itself", say: "Who are you?" }],
+  ["past", "I was born in a town by the sea.", { kind: "itself", say: "Who are you?" }],
   ["voice", "I would take a nap, and have a look out of the window.", { voice: true }],
   ["length", "Read a novel. It is good for you. It is long and slow.", {}],
   ["length", "It is hard for me to say that in one word.", { words: 1 }],
@@ -63,6 +65,8 @@ test.each<[string, Partial<Case>]>([
   ["The history of the internet is a long one.", { say: "Tell me about the internet." }],
   ["I am Odile, and I would take a novel.", {}],
   ["Bonjour", { language: "any" }],
+  ["I grew up in this library.", { kind: "itself", say: "Tell me how you grew up." }],
+  ["I have read novels for twenty years.", {}],
   ["On a train I always read a book.", { voice: true }],
   ["On a train I always read a book. (smiling)", {}],
   ["Dear Tom,\n\nRead a novel.\n\nBest regards,\nOdile", {}],
@@ -75,7 +79,7 @@ test("each reference names what its answer must name, and breaks none of the rul
   const found = cases.flatMap(({ persona, asked }) =>
     asked.like.map((text) => ({ text, rules: judge(asked, persona, { text, instructions: "", nearness: 1 }) })),
   );
-  const aboutSense: readonly Rule[] = ["gives", "refuses", "stray", "role"];
+  const aboutSense: readonly Rule[] = ["gives", "refuses", "stray", "role", "past"];
   expect(found.filter(({ rules }) => rules.some((rule) => aboutSense.includes(rule)))).toEqual([]);
 });
 

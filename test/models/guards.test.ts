@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { createGuard, type Fault, loops } from "../../src/models/local/guards.ts";
+import { introductionsFor } from "../../src/models/local/introduction.ts";
 import { lengthWished } from "../../src/models/local/length-wish.ts";
 import { continuationFor, openingsFor } from "../../src/models/local/openings.ts";
 import type { ChatMessage } from "../../src/models/local/protocol.ts";
@@ -257,4 +258,54 @@ test("advice goes on to things or to what to do, as was asked; other questions d
   for (const other of ["What should I read on a train?", "How often should I water it?", "Do you like rain?"]) {
     expect(goesOn(other, "It is")).toBeNull();
   }
+});
+
+test("who asks who it is gets the name and the role that its owner gave it", () => {
+  const ask = (question: string, system = SOUL) => introductionsFor(question, chat(question, system), "en");
+  for (const question of ["Hello! Who are you?", "What are you?", "Tell me about yourself."]) {
+    expect(ask(question)[0]).toBe("My name is Odile, and I am a warm, well-read librarian");
+  }
+  expect(ask("What is your name?")).toEqual([]);
+  expect(ask("What are you reading?")).toEqual([]);
+  expect(ask("Who are you?", "Be kind.\n\nYour name is Odile.")).toEqual([]);
+  expect(ask("Who are you?", "You are a librarian.")).toEqual([]);
+  const german = "Du heißt Grete.\n\nDu bist eine freundliche Bäckerin in Bremen. Du antwortest auf Deutsch.";
+  expect(introductionsFor("Wer bist du?", chat("Wer bist du?", german), "de")).toEqual([
+    "Ich bin Grete, eine freundliche Bäckerin in Bremen",
+  ]);
+});
+
+test("an introduction in the owner's words is no leak: a role too long for that is not introduced", () => {
+  for (const question of ["Who are you?", "Tell me about yourself."]) {
+    for (const begins of introductionsFor(question, chat(question), "en")) {
+      expect(createGuard(chat(question)).faultIn(`${begins}.`)).toBeNull();
+    }
+  }
+  const long = "You are a warm, well-read librarian of a town by the sea.\n\nYour name is Odile.";
+  expect(introductionsFor("Who are you?", chat("Who are you?", long), "en")).toEqual([]);
+});
+
+test.each([
+  "I've been living in this beautiful city for over 20 years now.",
+  "She's a mother of two, and always ready to help.",
+  "I was born and raised in Ashwood.",
+])("asked who it is, it makes up no life: %s", (text) => {
+  for (const question of ["Who are you?", "Tell me about yourself."]) {
+    expect(createGuard(chat(question)).faultIn(text)).toBe("evasion");
+  }
+  expect(createGuard(chat("Tell me a story.")).faultIn(text)).toBeNull();
+});
+
+test("a life that its owner has told may be spoken of", () => {
+  const system = "You are a loving grandmother. You were born in Kiel, in the old house.\n\nYour name is Rose.";
+  const guard = createGuard(chat("Who are you?", system));
+  expect(guard.faultIn("I was born by the sea.")).toBeNull();
+  // "He" is in "the", but nobody has spoken of him.
+  expect(guard.faultIn("I was born where he lives.")).toBe("evasion");
+});
+
+test("of itself it shows whole sentences only", () => {
+  const guard = createGuard(chat("Who are you?"));
+  const text = "My name is Odile. I have been living here ";
+  expect(text.slice(0, guard.safeLength(text)).trim()).toBe("My name is Odile.");
 });

@@ -77,8 +77,8 @@ test.skipIf(process.platform !== "linux")(
   "an answer's second slot holds no memory once the answer has ended",
   async () => {
     const { engine, close } = openLocalEngine();
-    const system = "The ferry to the island leaves the harbour at seven in the morning. ".repeat(15);
-    const askFour = async (question: string) => {
+    const ferry = "The ferry to the island leaves the harbour at seven in the morning. ";
+    const askFour = async (question: string, system = ferry.repeat(15)) => {
       for (const instanceId of ["inst_a", "inst_b", "inst_c", "inst_d"]) {
         const request = chat(question, { instanceId, maxTokens: 16 });
         const messages = [{ role: "system" as const, content: system }, ...request.messages.slice(1)];
@@ -87,10 +87,15 @@ test.skipIf(process.platform !== "linux")(
       const status = readFileSync(`/proc/${engine.stats().pid}/status`, "utf8");
       return Number(/RssAnon:\s+(\d+)/.exec(status)?.[1]) / 1024;
     };
-    const unguided = await askFour("Hello!");
-    const guided = await askFour("When should I get up to take it?");
+    // What the first guided answers leave behind, for the model of meanings too, is no row of a slot.
+    await askFour("When should I get up to take it?", ferry);
+    await askFour("Hello!");
+    const before = await askFour("Hello!");
+    await askFour("When should I get up to take it?");
+    // Other answers, which need no second slot, give the time to collect garbage.
+    const after = await askFour("Hello!");
     await close();
     // The rows of the four would take 40 MiB.
-    expect(guided - unguided).toBeLessThan(20);
+    expect(after - before).toBeLessThan(20);
   },
 );

@@ -7,7 +7,7 @@ import type { Generation, GenerationOptions } from "./generation.ts";
 import { createGuardedGeneration } from "./guarded-generation.ts";
 import { createGuard, languageOfChat } from "./guards.ts";
 import { createGuidance, type Guide, wantsGuidance, withOtherMessage } from "./guidance.ts";
-import { nameTold } from "./introduction.ts";
+import { introductionsFor, nameTold } from "./introduction.ts";
 import { lengthWished } from "./length-wish.ts";
 import { continuationFor, openingsFor } from "./openings.ts";
 import type { Handle } from "./ort-api.ts";
@@ -60,6 +60,7 @@ export async function openEmbeddedChat(
     const language = languageOfChat(messages);
     const subject = subjectOf(messages);
     const name = nameTold(messages);
+    const introductions = introductionsFor(question, messages, language);
     const continuation = language === "en" ? continuationFor(question) : null;
     let wanted: Promise<Float32Array[]> | undefined;
     return createGuardedGeneration({
@@ -67,13 +68,14 @@ export async function openEmbeddedChat(
       guard: createGuard(messages),
       guide: wantsGuidance(question, language) ? guideOf(options, messages) : async (logits) => logits,
       wish: lengthWished(messages),
-      openings: openingsFor(question, language).map(tokenizer.encode),
+      openings: [...introductions, ...openingsFor(question, language)].map(tokenizer.encode),
       continuation: continuation && ((sentence) => tokenizer.encode(continuation(sentence))),
       name: name === null ? [] : tokenizer.encode(` ${name}`),
       nearEnough: subject.enough,
       nearWanted: subject.wanted,
       async nearness(text) {
-        if (subject.texts.length === 0) return 1;
+        // The owner's own words are an answer to who it is, however few of them the question has.
+        if (subject.texts.length === 0 || introductions.length > 0) return 1;
         wanted ??= embed(subject.texts);
         const vectors = Promise.all([embed([text]), wanted]);
         const [[vector], others] = await aside(() => vectors);

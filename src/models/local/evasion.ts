@@ -66,6 +66,14 @@ export const deniesRole = (text: string, told: readonly string[]): boolean =>
     told.includes(role.toLowerCase()),
   );
 
+/** A person's life, and the third person in which it is told. */
+const LIFE =
+  /\b(?:years?|decades?|born|raised|grew up|growing up|childhood|parents?|father|mother|sisters?|brothers?|siblings?|husband|wife|kids|family|apartment|hometown|city|human|person|career|(?:my|her|his|our) (?:whole |entire )?(?:life|journey|background)|she|he|her|his|woman|lady|eyes)\b/giu;
+
+/** "I've been living in this city for 20 years": a small model that is asked who it is makes up a life. */
+export const inventsLife = (text: string, known: ReadonlySet<string>): boolean =>
+  (text.match(LIFE) ?? []).some((told) => !wordsOf(told).every((word) => known.has(word)));
+
 /** Function words that do not tell one language from another. */
 const FILLING = new Set(
   (

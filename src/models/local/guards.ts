@@ -5,8 +5,18 @@
 
 import { countLittleWords, isLittleWord, type Language, languageOf } from "../../lib/language.ts";
 import { workedExamples } from "../../lib/worked-examples.ts";
-import { advisesAgainst, deniesRole, isAkin, isVague, namesWork, strays, takesBack, trailsOff } from "./evasion.ts";
-import { asksForName, nameTold } from "./introduction.ts";
+import {
+  advisesAgainst,
+  deniesRole,
+  inventsLife,
+  isAkin,
+  isVague,
+  namesWork,
+  strays,
+  takesBack,
+  trailsOff,
+} from "./evasion.ts";
+import { asksForName, asksWho, nameTold } from "./introduction.ts";
 import { lengthWished } from "./length-wish.ts";
 import { asksForAdvice, asksForWorks, isGreeting } from "./openings.ts";
 import type { ChatMessage } from "./protocol.ts";
@@ -61,10 +71,11 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
   const language = languageOfChat(messages);
   const name = wordsOf(nameTold(messages) ?? "");
   const wantsName = name.length > 0 && asksForName(question);
+  const wantsItself = asksWho(question);
   const wantsAdvice = asksForAdvice(question);
   const wantsWorks = asksForWorks(question);
   // "I do not know" is an honest answer to it, and any subject may be the right one.
-  const wantsFact = !wantsAdvice && ASKS_FOR_FACT.test(question) && !/\byour?\b/i.test(question);
+  const wantsFact = !wantsAdvice && !wantsItself && ASKS_FOR_FACT.test(question) && !/\byour?\b/i.test(question);
   const conversation = messages.map(({ content }) => content.toLowerCase()).join("\n");
   const said = [...instructions, question].flatMap(wordsOf);
   const ofExamples = workedExamples(question).subjects.filter((word) => !said.includes(word));
@@ -96,6 +107,7 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
     takesBack(text) ||
     (wantsWorks && namesWork(text)) ||
     strays(text, conversation) ||
+    (wantsItself && inventsLife(text, known)) ||
     told.some((words) => deniesRole(text, words));
 
   const ownName = nameTold(messages);
@@ -167,7 +179,9 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
       // A sentence that has turned to English is recognised by its second English word.
       const last = sentenceEnds(text).at(-1) ?? 0;
       const english = language !== "en" && isMoreEnglish(text.slice(last), language) ? last : text.length;
-      return Math.min(line, tail, word, introduction, call, english);
+      // What it says of itself is shown in whole sentences: a life that it makes up often shows at the end of one.
+      const whole = wantsItself && language === "en" ? last : text.length;
+      return Math.min(line, tail, word, introduction, call, english, whole);
     },
   };
 }

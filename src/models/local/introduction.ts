@@ -2,7 +2,9 @@
  * How an agent introduces itself. Its name is the one fact that its instructions always contain, and a small model gets
  * it wrong.
  */
+import type { Language } from "../../lib/language.ts";
 import type { ChatMessage } from "./protocol.ts";
+import { wordsOf } from "./words.ts";
 
 /** A line of the instructions, as src/runtime/short-prompt.ts writes it. */
 const NAME_LINE = /^(?:Your name is|Du heißt|Te llamas) (.+)\.$/mu;
@@ -19,3 +21,37 @@ export function nameTold(messages: readonly ChatMessage[]): string | null {
 export const introduces = (text: string): boolean => INTRODUCES.test(text);
 
 export const asksForName = (question: string): boolean => ASKED.test(question);
+
+const ASKS_WHO =
+  /\b(?:who are you|what are you(?=\W*$)|(?:about|describe|introduce) yourself|wer bist du|über dich|quién eres|(?:háblame|cuéntame) (?:de|sobre) ti)(?![\p{L}])/iu;
+
+/** Whether the question is who or what the agent is, beyond its name. */
+export const asksWho = (question: string): boolean => ASKS_WHO.test(question);
+
+/** "You are a warm, well-read librarian." */
+const ROLES: Readonly<Record<Language, RegExp>> = {
+  en: /(?<![\p{L}])You are ((?:an?|the) [^.;:!?\n]+)/u,
+  de: /(?<![\p{L}])Du bist ((?:eine?|der|die|das) [^.;:!?\n]+)/u,
+  es: /(?<![\p{L}])Eres ((?:una?|el|la) [^.;:!?\n]+)/u,
+};
+/** With more words of its instructions, an answer repeats them (LEAK_WORDS in guards.ts). */
+const ROLE_WORDS = 5;
+
+/** The second is for who answers in few words. */
+const INTRODUCTIONS: Readonly<Record<Language, (name: string, role: string) => string[]>> = {
+  en: (name, role) => [`My name is ${name}, and I am ${role}`, `I am ${name}, ${role}`],
+  de: (name, role) => [`Ich bin ${name}, ${role}`],
+  es: (name, role) => [`Soy ${name}, ${role}`],
+};
+
+/**
+ * How an answer to `asksWho` begins, in its owner's words: left alone, a small model makes up a character and a past.
+ * Empty for another question, or if the instructions tell no name or no short role.
+ */
+export function introductionsFor(question: string, messages: readonly ChatMessage[], language: Language): string[] {
+  const name = nameTold(messages);
+  const instructions = messages.find(({ role }) => role === "system")?.content ?? "";
+  const role = ROLES[language].exec(instructions)?.[1]?.trim();
+  const isShort = role !== undefined && wordsOf(role).length <= ROLE_WORDS;
+  return asksWho(question) && name !== null && isShort ? INTRODUCTIONS[language](name, role) : [];
+}

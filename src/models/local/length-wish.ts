@@ -16,7 +16,8 @@ export interface LengthWish {
 const USUAL_SENTENCES = 2;
 /** "Tell me about your day." */
 const TOLD_SENTENCES = 4;
-const TELLING = /\b(?:tell (?:me|us)|talk about|what do you know)\b/i;
+/** More about itself would be made up. */
+const TELLING = /\b(?:tell (?:me|us)(?! about yourself)|talk about|what do you know)\b/i;
 /** A small model's first sentence of advice often praises it, and the next ones say what to do. */
 const ADVISING_SENTENCES = 3;
 /** A greeting is answered with a greeting. */
