@@ -1,4 +1,5 @@
 import { afterAll, expect, spyOn, test } from "bun:test";
+import type { Page } from "playwright-core";
 import { faultsOf } from "../support/axe.ts";
 import { browserTest, withBrowser } from "../support/browser.ts";
 import type { OpenApi } from "../support/openapi-check.ts";
@@ -54,18 +55,16 @@ test("the licences of the viewer and of everything bundled with it are served", 
 });
 
 interface Shown {
-  operations: string[];
   /** The page's requests to other hosts. */
   outside: string[];
   troubles: string[];
 }
 
 /** The reference in a browser that can reach only this host. */
-async function show<T>(colorScheme: "light" | "dark", look: (shown: Shown, page: PageOf) => Promise<T>): Promise<T> {
-  return await withBrowser(async (browser) => {
+async function show(path: string, look: (page: Page, shown: Shown) => Promise<void>): Promise<void> {
+  await withBrowser(async (browser) => {
     const page = await browser.newPage();
-    await page.emulateMedia({ colorScheme });
-    const shown: Shown = { operations: [], outside: [], troubles: [] };
+    const shown: Shown = { outside: [], troubles: [] };
     await page.route("**", (route) => {
       if (route.request().url().startsWith(server.url)) return route.continue();
       shown.outside.push(route.request().url());
@@ -75,13 +74,11 @@ async function show<T>(colorScheme: "light" | "dark", look: (shown: Shown, page:
       if (["error", "warning"].includes(message.type())) shown.troubles.push(message.text());
     });
     page.on("pageerror", (error) => shown.troubles.push(error.message));
-    await page.goto(at("/docs"));
-    await page.locator("#operations-billing-topUp").first().waitFor();
-    shown.operations = await page.locator(".opblock").evaluateAll((blocks) => blocks.map(({ id }) => id));
-    return await look(shown, page);
+    await page.goto(at(path));
+    await look(page, shown);
+    expect(shown).toEqual({ outside: [], troubles: [] });
   });
 }
-type PageOf = Awaited<ReturnType<Parameters<Parameters<typeof withBrowser>[0]>[0]["newPage"]>>;
 
 /** The answers of an operation in the document, named as in the reference. */
 function answers({ paths }: OpenApi, id: string): object {
@@ -91,79 +88,80 @@ function answers({ paths }: OpenApi, id: string): object {
   );
 }
 
+// In one test, because loading the page takes longer than all that is looked at.
 browserTest(
-  "every operation is shown, and opens with all its answers, without a network and without blocked content",
+  "the reference shows every operation with its answers, tries requests with a pasted key, and can be read by everybody, without a network and without blocked content",
   async () => {
-    const document = (await server.ask("GET", "/openapi.json")).body as OpenApi;
-    const expected = Object.values(document.paths).flatMap(({ parameters: _, ...operations }) =>
-      Object.values(operations).map(
-        (one) => `operations-${(one as unknown as { tags: string[] }).tags[0]}-${one.operationId}`,
-      ),
-    );
-    await show("light", async ({ operations, outside, troubles }, page) => {
-      expect(operations.toSorted()).toEqual(expected.toSorted());
-      for (const id of ["messages-createAgentMessage", "billing-topUp"]) {
-        const block = page.locator(`#operations-${id}`);
-        await block.locator(".opblock-summary-control").click();
-        for (const status of Object.keys(answers(document, id))) {
-          await block.locator(`.response[data-code="${status}"]`).waitFor();
-        }
-      }
-      expect({ outside, troubles }).toEqual({ outside: [], troubles: [] });
+    await show("/docs", async (page) => {
+      await page.locator("#operations-billing-topUp").first().waitFor();
+      await showsEveryOperation(page);
+      await triesRequests(page);
+      await canBeRead(page);
     });
   },
 );
 
-browserTest("a pasted key works for trying out requests, and event streams are not tried", async () => {
+async function showsEveryOperation(page: Page): Promise<void> {
+  const document = (await server.ask("GET", "/openapi.json")).body as OpenApi;
+  const expected = Object.values(document.paths).flatMap(({ parameters: _, ...operations }) =>
+    Object.values(operations).map(
+      (one) => `operations-${(one as unknown as { tags: string[] }).tags[0]}-${one.operationId}`,
+    ),
+  );
+  const operations = await page.locator(".opblock").evaluateAll((blocks) => blocks.map(({ id }) => id));
+  expect(operations.toSorted()).toEqual(expected.toSorted());
+  for (const id of ["messages-createAgentMessage", "billing-topUp"]) {
+    const block = page.locator(`#operations-${id}`);
+    await block.locator(".opblock-summary-control").click();
+    for (const status of Object.keys(answers(document, id))) {
+      await block.locator(`.response[data-code="${status}"]`).waitFor();
+    }
+  }
+  expect(page.url()).toEndWith("#/billing/topUp");
+  await page.locator("#operations-billing-topUp .opblock-summary-control").click();
+}
+
+/** Event streams are not tried: they would not end. */
+async function triesRequests(page: Page): Promise<void> {
   const { ask } = await server.signUp();
   const { key } = (await ask("POST", "/v1/auth/keys", {})).body;
-  await show("dark", async ({ troubles }, page) => {
-    expect(await page.locator("html.dark-mode").count()).toBe(1);
-    await page.locator(".btn.authorize").click();
-    const dialog = page.locator(".auth-container", { hasText: "X-API-Key" });
-    await dialog.locator("input").fill(key);
-    await dialog.locator("button.authorize").click();
-    await page.locator(".btn-done").first().click();
-    const create = page.locator("#operations-instances-createInstance");
-    await create.locator(".opblock-summary-control").click();
-    await create.locator(".try-out__btn").click();
-    await create.locator(".body-param__text").fill('{ "name": "From the reference" }');
-    await create.locator(".execute").click();
-    await create.locator(".live-responses-table .response-col_status", { hasText: "201" }).waitFor();
-    expect((await ask("GET", "/v1/instances")).body.data).toMatchObject([{ name: "From the reference" }]);
-    const events = page.locator("#operations-events-streamAgentEvents");
-    await events.locator(".opblock-summary-control").click();
-    await events.locator(".responses-wrapper").waitFor();
-    expect(await events.locator(".try-out__btn").count()).toBe(0);
-    expect(troubles).toEqual([]);
-  });
-});
+  await page.locator(".btn.authorize").click();
+  const dialog = page.locator(".auth-container", { hasText: "X-API-Key" });
+  await dialog.locator("input").fill(key);
+  await dialog.locator("button.authorize").click();
+  await page.locator(".btn-done").first().click();
+  const create = page.locator("#operations-instances-createInstance");
+  await create.locator(".opblock-summary-control").press("Enter");
+  await create.locator(".try-out__btn").click();
+  await create.locator(".body-param__text").fill('{ "name": "From the reference" }');
+  await create.locator(".execute").click();
+  await create.locator(".live-responses-table .response-col_status", { hasText: "201" }).waitFor();
+  expect((await ask("GET", "/v1/instances")).body.data).toMatchObject([{ name: "From the reference" }]);
+  await create.locator(".opblock-summary-control").click();
+  const events = page.locator("#operations-events-streamAgentEvents");
+  await events.locator(".opblock-summary-control").click();
+  await events.locator(".responses-wrapper").waitFor();
+  expect(await events.locator(".try-out__btn").count()).toBe(0);
+  await events.locator(".opblock-summary-control").click();
+}
 
-browserTest("everybody can read it, light and dark, on a screen and on a phone", async () => {
-  // Loaded once, which takes longer than all that is looked at.
-  await show("light", async (_, page) => {
-    const block = page.locator("#operations-messages-createAgentMessage");
-    await block.locator(".opblock-summary-control").press("Enter");
-    await block.locator(".responses-wrapper select[aria-label]").first().waitFor();
-    expect(page.url()).toEndWith("#/messages/createAgentMessage");
-    for (const [colorScheme, width] of [
-      ["light", 1280],
-      ["dark", 1280],
-      ["light", 390],
-    ] as const) {
-      await page.emulateMedia({ colorScheme });
-      await page.locator(`html${colorScheme === "dark" ? ".dark-mode" : ":not(.dark-mode)"}`).waitFor();
-      await page.setViewportSize({ width, height: 900 });
-      expect(await faultsOf(page)).toEqual([]);
-      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(width);
-    }
-  });
-});
+/** Light and dark, on a screen and on a phone, with an operation open. */
+async function canBeRead(page: Page): Promise<void> {
+  for (const [colorScheme, width] of [
+    ["light", 1280],
+    ["dark", 1280],
+    ["light", 390],
+  ] as const) {
+    await page.emulateMedia({ colorScheme });
+    await page.locator(`html${colorScheme === "dark" ? ".dark-mode" : ":not(.dark-mode)"}`).waitFor();
+    await page.setViewportSize({ width, height: 900 });
+    expect(await faultsOf(page)).toEqual([]);
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(width);
+  }
+}
 
 browserTest("a link to an operation opens it, with the name of each of its parameters", async () => {
-  await withBrowser(async (browser) => {
-    const page = await browser.newPage();
-    await page.goto(at("/docs#/messages/createAgentMessage"));
+  await show("/docs#/messages/createAgentMessage", async (page) => {
     const block = page.locator("#operations-messages-createAgentMessage");
     await block.locator(".try-out__btn").click();
     const names = await block.locator(".parameters .parameter__name").allInnerTexts();

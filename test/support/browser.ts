@@ -3,7 +3,7 @@ import { type Browser, type BrowserContext, chromium } from "playwright-core";
 import { findChromium } from "../../scripts/chromium.ts";
 
 const browserPath = process.env.ROOST_TEST_BROWSER ?? findChromium() ?? "";
-const NO_BROWSER = "no Chromium here: set CHROME_PATH to one, or install the package chromium";
+const NO_BROWSER = "no Chromium here: set CHROME_PATH to one, or install the package chromium-headless-shell";
 
 /** A test in the browser. Without a Chromium it is skipped with a message; if CI is set, it fails. */
 export const browserTest = test.skipIf(browserPath === "" && !process.env.CI);
