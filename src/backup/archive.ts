@@ -1,6 +1,7 @@
 import { createHash, type Hash } from "node:crypto";
 import { Decrypter, Encrypter } from "age-encryption";
 import { createTarDecoder, createTarPacker } from "modern-tar";
+import { streamOf } from "../lib/stream-of.ts";
 
 /**
  * A backup file: tar, compressed with Zstandard, and encrypted with age if it has a passphrase. Without Roost, `age -d`
@@ -34,6 +35,12 @@ const MAX_SUMMARY_BYTES = 64 * 1024;
 
 /** A file that is no backup, or a damaged one, or one that the passphrase does not open. */
 export class ArchiveError extends Error {}
+
+/** What an archive is read from: a blob, or something that reads like one. */
+export interface Source {
+  slice(from: number, to: number): { arrayBuffer(): Promise<ArrayBuffer> };
+  stream(): ReadableStream<Uint8Array>;
+}
 
 /** What a summary says of the files: the same for who writes them and who reads them. */
 function createTally() {
@@ -99,19 +106,24 @@ async function* only(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
 
 /**
  * Reads an archive and hands each file to `take`, which must read its content to the end. Returns the summary once it is
- * known to be that of the files. Throws `ArchiveError`; then what was taken is not to be trusted.
+ * known to be that of the files. Throws `ArchiveError`, or what the source or `take` has thrown; then what was taken is not to
+ * be trusted.
  */
 export async function readArchive<About>(
-  archive: Blob,
+  archive: Source,
   passphrase: string | null,
   take: (file: ArchivedFile) => Promise<void>,
 ): Promise<Summary<About>> {
-  const opened = await open(archive, passphrase);
   const tally = createTally();
   let summary: Summary<About> | null = null;
-  /** An error of `take` is the reader's own, not the archive's. */
-  let own: { error: unknown } | null = null;
+  /** An error of the source, or of `take`, does not say that the archive is damaged. */
+  let other: { error: unknown } | null = null;
+  const noteOther = (error: unknown): never => {
+    other ??= { error };
+    throw error;
+  };
   try {
+    const opened = await open(withErrors(archive, noteOther), passphrase);
     for await (const { header, body } of opened.pipeThrough(createTarDecoder({ strict: true }))) {
       const { name, size } = header;
       if (header.type !== "file") throw new ArchiveError(`it holds "${name}", which is not a file`);
@@ -123,13 +135,10 @@ export async function readArchive<About>(
       }
       tally.begin(header);
       const file = { name, size, modifiedAtMs: header.mtime?.getTime() ?? 0, content: counted(content, tally.add) };
-      await take(file).catch((error: unknown) => {
-        own = { error };
-        throw error;
-      });
+      await take(file).catch(noteOther);
     }
   } catch (error) {
-    if (own !== null) throw (own as { error: unknown }).error;
+    if (other !== null) throw (other as { error: unknown }).error;
     throw error instanceof ArchiveError
       ? error
       : new ArchiveError(`it is damaged: ${wordsOf(error)}`, { cause: error });
@@ -140,6 +149,21 @@ export async function readArchive<About>(
     throw new ArchiveError("it is damaged: its files are not those that were written");
   }
   return summary;
+}
+
+/** The same source; each error of reading it is passed to `onError` first. */
+function withErrors(source: Source, onError: (error: unknown) => never): Source {
+  async function* chunks() {
+    try {
+      yield* source.stream();
+    } catch (error) {
+      onError(error);
+    }
+  }
+  return {
+    slice: (from, to) => ({ arrayBuffer: () => source.slice(from, to).arrayBuffer().catch(onError) }),
+    stream: () => streamOf(chunks()),
+  };
 }
 
 async function* counted(content: AsyncIterable<Uint8Array>, count: (chunk: Uint8Array) => void) {
@@ -172,16 +196,16 @@ const ZSTANDARD = "28b52ffd";
 
 type Format = "encrypted" | "plain" | null;
 
-async function formatOf(archive: Blob): Promise<Format> {
+async function formatOf(archive: Source): Promise<Format> {
   const head = Buffer.from(await archive.slice(0, AGE.length).arrayBuffer());
   if (head.toString("latin1") === AGE) return "encrypted";
   return head.subarray(0, 4).toString("hex") === ZSTANDARD ? "plain" : null;
 }
 
 /** Whether it begins as a backup does. */
-export const isBackup = async (archive: Blob): Promise<boolean> => (await formatOf(archive)) !== null;
+export const isBackup = async (archive: Source): Promise<boolean> => (await formatOf(archive)) !== null;
 
-async function open(archive: Blob, passphrase: string | null): Promise<ReadableStream<Uint8Array>> {
+async function open(archive: Source, passphrase: string | null): Promise<ReadableStream<Uint8Array>> {
   const format = await formatOf(archive);
   if (format === null) throw new ArchiveError("it is not a backup of Roost");
   if (format === "plain") return decompress(archive.stream());

@@ -3,10 +3,11 @@ import { basename, dirname, join, resolve } from "node:path";
 import { S3Client } from "bun";
 import { shortageOf } from "../lib/free-space.ts";
 import { syncFolder } from "../lib/private-file.ts";
+import { streamOf } from "../lib/stream-of.ts";
 import { describeSystemError, hasCode } from "../lib/system-error.ts";
 import { untilAborted } from "../lib/until-aborted.ts";
 import { OUTGOING } from "../limits/outgoing.ts";
-import { isBackup } from "./archive.ts";
+import { isBackup, type Source } from "./archive.ts";
 import { removeLeftBehind } from "./left-behind.ts";
 import { uploadToS3 } from "./s3-upload.ts";
 
@@ -29,8 +30,8 @@ export interface Destination {
    * error that names it, or the signal's reason if it aborts.
    */
   write(name: string, content: ReadableStream<Uint8Array>, signal: AbortSignal): Promise<number>;
-  /** A file's content and size; null if it is not there. */
-  find(name: string): Promise<{ content: Blob; size: number } | null>;
+  /** A file's content and size; null if it is not there. Reading it throws errors that name it. */
+  find(name: string): Promise<{ content: Source; size: number } | null>;
   /** Whether the file is there, and begins as a backup does. */
   isBackup(name: string): Promise<boolean>;
   remove(name: string): Promise<void>;
@@ -123,7 +124,11 @@ function folderDestination(folder: string): Destination {
     },
     async find(name) {
       const content = Bun.file(pathOf(name));
-      return (await content.exists()) ? { content, size: content.size } : null;
+      const read = <T>(step: Promise<T>) =>
+        step.catch((error: unknown) => {
+          throw describeSystemError(`${pathOf(name)} cannot be read`, error);
+        });
+      return (await content.exists()) ? { content: inSteps(content, read), size: content.size } : null;
     },
     async isBackup(name) {
       const found = await this.find(name);
@@ -181,15 +186,37 @@ function s3Destination(bucket: string, prefix: string, patienceMs: number): Dest
     },
     async find(name) {
       const content = client.file(keyOf(name));
-      const look = async () => ((await content.exists()) ? { content, size: (await content.stat()).size } : null);
-      return answered(`${pathOf(name)} cannot be read`, look());
+      const read = <T>(step: Promise<T>) => answered(`${pathOf(name)} cannot be read`, step);
+      const look = async () => ((await content.exists()) ? (await content.stat()).size : null);
+      const size = await read(look());
+      return size === null ? null : { content: inSteps(content, read), size };
     },
     async isBackup(name) {
-      const content = client.file(keyOf(name));
-      const look = async () => (await content.exists()) && (await isBackup(content));
-      return answered(`${pathOf(name)} cannot be read`, look());
+      const found = await this.find(name);
+      return found !== null && (await isBackup(found.content));
     },
     remove: (name) => answered(`${pathOf(name)} cannot be removed`, client.file(keyOf(name)).delete()),
+  };
+}
+
+/** A file's content, each step of reading which goes through `read`. */
+function inSteps(content: Blob, read: <T>(step: Promise<T>) => Promise<T>): Source {
+  async function* chunks() {
+    const reader = content.stream().getReader();
+    try {
+      for (;;) {
+        const { done, value } = await read(reader.read());
+        if (done) return;
+        yield value;
+      }
+    } finally {
+      // Nobody waits for it: it may be what hangs.
+      reader.cancel().catch(() => {});
+    }
+  }
+  return {
+    slice: (from, to) => ({ arrayBuffer: () => read(content.slice(from, to).arrayBuffer()) }),
+    stream: () => streamOf(chunks()),
   };
 }
 

@@ -7,7 +7,7 @@ import { shortageOf } from "../lib/free-space.ts";
 import { makePrivateFolder, syncFolder } from "../lib/private-file.ts";
 import { describeSystemError } from "../lib/system-error.ts";
 import { SCHEMA_VERSION } from "../storage/migrate.ts";
-import { type ArchivedFile, ArchiveError, readArchive, type Summary } from "./archive.ts";
+import { type ArchivedFile, ArchiveError, readArchive, type Source, type Summary } from "./archive.ts";
 import type { OnProgress } from "./create.ts";
 import { type Contents, KEY_FILES } from "./snapshot.ts";
 
@@ -17,7 +17,7 @@ export interface Restored extends Contents {
 }
 
 export interface RestoreOptions {
-  archive: Blob;
+  archive: Source;
   /** The file's size in bytes, for `onProgress`. */
   size: number;
   passphrase: string | null;

@@ -1,3 +1,4 @@
+import { streamOf } from "../lib/stream-of.ts";
 import type { Egress } from "./egress.ts";
 
 /** `fetch` for libraries and streams, without redirects: what is asked for leaves as a request of this instance. */
@@ -20,13 +21,3 @@ export function asFetch(egress: Pick<Egress, "open">, whose: { accountId: string
     return new Response(streamOf(answer.body), { status, headers: answer.headers });
   };
 }
-
-const streamOf = (body: AsyncGenerator<Buffer>): ReadableStream<Uint8Array> =>
-  new ReadableStream({
-    async pull(controller) {
-      const { done, value } = await body.next();
-      if (done) controller.close();
-      else controller.enqueue(value);
-    },
-    cancel: async () => void (await body.return(undefined)),
-  });
