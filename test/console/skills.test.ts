@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, expect } from "bun:test";
+import { afterAll, afterEach, beforeAll, beforeEach, expect } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -25,8 +25,8 @@ beforeEach(async () => {
   skillsPath = `${ada.instancePath}/skills`;
   hash = `${ada.hash}/skills`;
   folder = mkdtempSync(join(tmpdir(), "roost-skill-"));
-  return () => rmSync(folder, { recursive: true });
 });
+afterEach(() => rmSync(folder, { recursive: true }));
 
 const installed = async () => (await person.ask("GET", skillsPath)).body.data;
 
