@@ -188,9 +188,9 @@ test("after a failure it is tried again, though messages have come to the end of
 test("cancelling a run while it summarises writes nothing, and the next one summarises", async () => {
   writeMessages(it.server, it.agent, longTalk(400));
   it.whenSummarising(() => ({ kind: "hang" }));
-  const before = it.mock.requests.length;
+  const asked = it.mock.arrival(({ body }) => isSummary(body));
   const runId = await it.queue("one");
-  await it.mock.arrived(before + 1);
+  await asked;
   expect((await it.cancel(runId)).body.status).toBe("cancelled");
   expect(rowsOf(`summaries WHERE conversation_id = '${defaultOf(it.agent)}'`)).toBe(0);
   it.whenSummarising(keepingFacts);
@@ -230,9 +230,9 @@ test("a summary that is deleted while the next one is made does not come back in
   writeMessages(it.server, it.agent, longTalk(80));
   const held = Promise.withResolvers<void>();
   it.whenSummarising(() => ({ kind: "text", tokens: ["More", " was said."], after: held.promise }));
-  const before = it.mock.requests.length;
+  const asked = it.mock.arrival(({ body }) => isSummary(body));
   const runId = await it.queue("second");
-  await it.mock.arrived(before + 1);
+  await asked;
   const { store } = it.server.foundation;
   store.transaction(() => store.sqlite.run("DELETE FROM messages WHERE message_id = ?", [ids[5] ?? ""]));
   held.resolve();

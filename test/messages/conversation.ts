@@ -27,6 +27,8 @@ export interface Conversation {
   at(path: string): string;
   /** Scripts the model's answers to a message with this text: these in turn, then always the last one. */
   when(text: string, ...answers: MockAnswer[]): void;
+  /** Resolves when the model is next asked to answer this message, with at least so many results of its tools. */
+  modelAsked(text: string, results?: number): Promise<void>;
   /** Scripts how the model summarises, by what it is given to read. */
   whenSummarising(answer: (material: string) => MockAnswer): void;
   /** Another agent of the same instance. */
@@ -94,6 +96,13 @@ export async function startConversation(
     },
     at,
     when: (text, ...given) => void answers.set(text, given),
+    modelAsked: (text, results = 0) =>
+      mock.arrival(({ body }) => {
+        // biome-ignore lint/suspicious/noExplicitAny: the request's own shape
+        const at = body.messages.findLastIndex(({ role }: any) => role === "user");
+        if (body.messages[at]?.content !== text) return false;
+        return body.messages.slice(at).filter(({ role }: { role: string }) => role === "tool").length >= results;
+      }),
     whenSummarising(answer) {
       summarise = answer;
     },

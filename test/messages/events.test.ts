@@ -115,9 +115,9 @@ test("a run in progress at a restart continues after run.restarted", async () =>
 
 test("a run that had shown nothing starts again silently", async () => {
   it.when("hang", { kind: "hang" });
-  const arrived = it.mock.requests.length + 1;
+  const asked = it.modelAsked("hang");
   const runId = await it.queue("hang");
-  await it.mock.arrived(arrived);
+  await asked;
   it.when("hang", { kind: "text", tokens: ["there"] });
   await it.server.restart();
   const frames = await it.until("run.completed", runId);

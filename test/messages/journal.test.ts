@@ -216,11 +216,11 @@ async function askUntilTheModelHangs(): Promise<{ runId: string; frames: Frame[]
     { kind: "tools", text: "Look. ", calls: [{ id: "c1", name: "now", arguments: {} }] },
     { kind: "hang" },
   );
-  const asked = it.mock.requests.length;
+  const asked = it.modelAsked("time?", 1);
   const runId = await it.queue("time?");
   const frames = await it.until("tool.completed", runId);
   // The event comes before the second model call, which must not get the answers that are scripted from here on.
-  await it.mock.arrived(asked + 2);
+  await asked;
   return { runId, frames };
 }
 
@@ -287,9 +287,9 @@ test("calls that the crash prevented are made afterwards, and earlier ones are n
   const zones = ["UTC", "Asia/Tokyo", "Europe/Oslo"];
   const calls = zones.map((timeZone, at) => ({ id: `c${at + 1}`, name: "now", arguments: { timeZone } }));
   it.when("time?", { kind: "tools", text: "Look. ", calls }, { kind: "hang" });
-  const asked = it.mock.requests.length;
+  const asked = it.modelAsked("time?", calls.length);
   const runId = await it.queue("time?");
-  await it.mock.arrived(asked + 2);
+  await asked;
   // The model is asked while the last results are still being written.
   await it.until("tool.completed", runId, ({ data }) => data.toolCallId === "c3");
   // The state after a crash once the second call has started.

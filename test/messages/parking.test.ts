@@ -272,9 +272,9 @@ describe("while a run waits", () => {
   test("a restart after the call was made does not make it again, and shows the text again", async () => {
     const runId = await beginWaiting();
     it.when("mail it", { kind: "hang" });
-    const asked = it.mock.requests.length;
+    const asked = it.modelAsked("mail it", 1);
     decide(runId, waitOf("a"), "go ahead");
-    await it.mock.arrived(asked + 1);
+    await asked;
     it.when("mail it", { kind: "text", tokens: ["Done."] });
     await it.server.restart();
     const frames = await ofRun("run.completed", runId);

@@ -197,8 +197,9 @@ test("stopping the instance cancels its runs, and the plain requests are answere
 test("a change of the agent applies to the next run, not to the one in progress", async () => {
   await it.person.ask("PATCH", it.at(""), { files: { "SOUL.md": "before" } });
   it.when("hold", { kind: "text", tokens: ["x"], headDelayMs: 200 });
+  const asked = it.modelAsked("hold");
   const running = it.send("hold");
-  await it.mock.arrived(it.mock.requests.length + 1);
+  await asked;
   await it.person.ask("PATCH", it.at(""), { files: { "SOUL.md": "after" }, displayName: "Ada II" });
   expect((await running).status).toBe(200);
   expect(it.mock.requests.at(-1)?.body.messages[0].content).toContain("before");

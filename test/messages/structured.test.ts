@@ -36,9 +36,9 @@ test("one that does not fit after two repairs fails as output_invalid, and nothi
 test("a queued message keeps its form across a restart", async () => {
   await it.begin();
   it.mock.script({ kind: "hang" });
-  const before = it.mock.requests.length;
+  const asked = it.modelAsked("first");
   await it.queue("first");
-  await it.mock.arrived(before + 1);
+  await asked;
   const { body } = await it.send("second", { output }, { Prefer: "respond-async" });
   // The first is asked again, then the second.
   it.mock.script(text("done"), text('{"city":"Oslo"}'));

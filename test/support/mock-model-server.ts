@@ -44,6 +44,11 @@ export interface MockModelServer {
   script(...answers: MockAnswer[]): void;
   /** Resolves when this many chat requests have arrived in all. */
   arrived(count: number): Promise<void>;
+  /**
+   * Resolves when a chat request that fits arrives, from now on: a number would also count those that come late, of runs that
+   * were cancelled before.
+   */
+  arrival(fits: (request: MockRequest) => boolean): Promise<void>;
   /** Resolves when this many clients have left before their answer was complete. */
   left(count: number): Promise<void>;
   stop(): Promise<void>;
@@ -80,6 +85,7 @@ export function startMockModelServer({
   const requests: MockRequest[] = [];
   const arrivals = counter();
   const departures = counter();
+  const awaited = new Map<(request: MockRequest) => boolean, () => void>();
   const fixed = typeof answer === "function" ? null : answer;
   // The default answer's bytes are computed once, so that the mock is not the bottleneck of a benchmark.
   const instant =
@@ -93,6 +99,7 @@ export function startMockModelServer({
     if (record || fixed === null) {
       seen = { path, headers: Object.fromEntries(request.headers), body: JSON.parse(text) };
       if (record) requests.push(seen);
+      for (const [fits, resolve] of awaited) if (fits(seen) && awaited.delete(fits)) resolve();
     }
     arrivals.add();
     const next = queue.shift();
@@ -132,6 +139,7 @@ export function startMockModelServer({
     requests,
     script: (...answers) => void queue.push(...answers),
     arrived: arrivals.reach,
+    arrival: (fits) => new Promise((resolve) => void awaited.set(fits, resolve)),
     left: departures.reach,
     stop: () => server.stop(true),
   };
