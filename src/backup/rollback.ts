@@ -2,6 +2,7 @@ import { Database } from "bun:sqlite";
 import fs from "node:fs";
 import { join } from "node:path";
 import { copyPrivateFile, makePrivateFolder, syncFolder } from "../lib/private-file.ts";
+import { waitForOthers } from "../storage/connection.ts";
 import { lockDataFolder } from "../storage/lock.ts";
 import { copiesBeforeMigrations, type DatabaseCopy, schemaVersion } from "../storage/migrate.ts";
 
@@ -74,7 +75,7 @@ function findingOf(path: string, version: number): string | null {
 /** Writes the WAL back, so that the database is one file. Returns its schema. */
 function flushed(path: string): number {
   using sqlite = new Database(path, { readwrite: true });
-  sqlite.run("PRAGMA busy_timeout = 5000");
+  waitForOthers(sqlite);
   const row = sqlite.query<{ busy: number }, []>("PRAGMA wal_checkpoint(TRUNCATE)").get();
   if (row?.busy !== 0) throw new Error("another command uses the database; try again when it has ended");
   return schemaVersion(sqlite);

@@ -7,7 +7,7 @@ import { shortageOf } from "../lib/free-space.ts";
 import { makePrivateFolder } from "../lib/private-file.ts";
 import { MANIFEST, manifestPath } from "../models/store/manifest.ts";
 import { listModels } from "../models/store/store.ts";
-import { openError } from "../storage/connection.ts";
+import { openError, waitForOthers } from "../storage/connection.ts";
 import { schemaVersion } from "../storage/migrate.ts";
 import type { ArchivedFile } from "./archive.ts";
 import { ifGone, removeLeftBehind } from "./left-behind.ts";
@@ -92,7 +92,7 @@ export async function takeSnapshot(dataDir: string, { withKeys }: { withKeys: bo
 function bytesOfDatabase(path: string): number {
   try {
     using sqlite = new Database(path, { readonly: true });
-    sqlite.run("PRAGMA busy_timeout = 5000");
+    waitForOthers(sqlite);
     const size = `SELECT (page_count - freelist_count) * page_size AS bytes
       FROM pragma_page_count, pragma_freelist_count, pragma_page_size`;
     return sqlite.query<{ bytes: number }, []>(size).get()?.bytes ?? 0;
@@ -105,7 +105,7 @@ function bytesOfDatabase(path: string): number {
 function copyDatabase(from: string, to: string): number {
   try {
     using sqlite = new Database(from, { readonly: true });
-    sqlite.run("PRAGMA busy_timeout = 5000");
+    waitForOthers(sqlite);
     sqlite.run("VACUUM INTO ?", [to]);
     return schemaVersion(sqlite);
   } catch (error) {

@@ -1,6 +1,6 @@
 import { Database } from "bun:sqlite";
 import { constants, setPriority } from "node:os";
-import { isDamage } from "./connection.ts";
+import { isDamage, waitForOthers } from "./connection.ts";
 
 /** How `database-check FILE` says that it has found damage: with this exit code, and the finding as its output. */
 export const DAMAGED = 3;
@@ -13,7 +13,7 @@ export function runCheckProcess(path: string): never {
   setPriority(constants.priority.PRIORITY_LOW);
   try {
     using sqlite = new Database(path, { readonly: true });
-    sqlite.run("PRAGMA busy_timeout = 5000");
+    waitForOthers(sqlite);
     const tables = sqlite.query<{ name: string }, []>("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
     for (const { name } of tables) {
       const check = `PRAGMA quick_check(${name})`;

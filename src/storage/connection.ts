@@ -63,8 +63,11 @@ export function createPrivately(path: string): void {
   createPrivateFile(path);
 }
 
+/** From now on, a statement waits this long for another process's commit; then it throws `SQLITE_BUSY`. */
+export const waitForOthers = (sqlite: Database, ms = 5_000): void => void sqlite.run(`PRAGMA busy_timeout = ${ms}`);
+
 export function prepareConnection(sqlite: Database): void {
-  sqlite.run("PRAGMA busy_timeout = 5000");
+  waitForOthers(sqlite);
   switchToWal(sqlite);
   sqlite.run("PRAGMA foreign_keys = ON");
   sqlite.run("PRAGMA synchronous = FULL");

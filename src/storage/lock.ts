@@ -2,7 +2,7 @@ import { Database } from "bun:sqlite";
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createPrivateFile } from "../lib/private-file.ts";
-import { openError } from "./connection.ts";
+import { openError, waitForOthers } from "./connection.ts";
 
 /** Keeps locks from being garbage-collected, which would release them. */
 const held = new Set<Database>();
@@ -27,7 +27,7 @@ export function lockDataFolder(dataDir: string): DataFolderLock {
   const path = lockFile(dataDir);
   const lock = openLock(path);
   try {
-    lock.run(`PRAGMA busy_timeout = ${PROBE_TIMEOUT_MS}`);
+    waitForOthers(lock, PROBE_TIMEOUT_MS);
     lock.run("PRAGMA journal_mode = DELETE");
     lock.run("BEGIN EXCLUSIVE");
     // A server that was killed leaves its address behind.

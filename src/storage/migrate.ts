@@ -2,6 +2,7 @@ import type { Database } from "bun:sqlite";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { copyPrivateFile, keepOwner, makePrivateFolder, syncFile, syncFolder } from "../lib/private-file.ts";
+import { waitForOthers } from "./connection.ts";
 import { catchUp } from "./early-builds.ts";
 import firstLight from "./migrations/0001-first-light.sql" with { type: "text" };
 import money from "./migrations/0002-money.sql" with { type: "text" };
@@ -72,6 +73,9 @@ export const MIGRATIONS: readonly string[] = [
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
 
+/** How long a command waits for a server that migrates at the same moment: much data takes a while. */
+const MIGRATION_WAIT_MS = 120_000;
+
 /** The schema version of a database; 0 if it is empty. */
 export const schemaVersion = (sqlite: Database): number =>
   sqlite.query<{ user_version: number }, []>("PRAGMA user_version").get()?.user_version ?? 0;
@@ -93,15 +97,19 @@ export function migrate(sqlite: Database, dataDir: string, migrations: readonly 
     throw new Error(`the database in ${dataDir} is not Roost's; choose another data folder with --data`);
   }
   if (from > 0) backUpBeforeMigrating(sqlite, dataDir, from);
-  sqlite
-    .transaction(() => {
-      // Read again: another process may have migrated while this one waited.
-      const version = schemaVersion(sqlite);
-      if (version === 0 && migrations === MIGRATIONS) sqlite.run(schema);
-      else for (const sql of migrations.slice(catchUp(sqlite, version))) sqlite.run(sql);
-      sqlite.run(`PRAGMA user_version = ${migrations.length}`);
-    })
-    .exclusive();
+  const migrateAll = sqlite.transaction(() => {
+    // Read again: another process may have migrated while this one waited.
+    const version = schemaVersion(sqlite);
+    if (version === 0 && migrations === MIGRATIONS) sqlite.run(schema);
+    else for (const sql of migrations.slice(catchUp(sqlite, version))) sqlite.run(sql);
+    sqlite.run(`PRAGMA user_version = ${migrations.length}`);
+  });
+  waitForOthers(sqlite, MIGRATION_WAIT_MS);
+  try {
+    migrateAll.exclusive();
+  } finally {
+    waitForOthers(sqlite);
+  }
 }
 
 const COPY = /^before-migration-from-(\d+)-(\d{4}-\d\d-\d\dT\d\d)-(\d\d)-(\d\d)-(\d{3})Z\.db$/;

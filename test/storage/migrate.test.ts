@@ -97,6 +97,12 @@ test("a store of a newer Roost is refused, and opens again once its version is k
   openStore(join(dataDir, "own")).close();
 });
 
+test("a migration waits two minutes for another process's, and later statements wait no longer than usual", () => {
+  migrate(sqlite, dataDir, ["CREATE TABLE waited AS SELECT timeout FROM pragma_busy_timeout;"]);
+  expect(sqlite.query("SELECT timeout FROM waited").get()).toEqual({ timeout: 120_000 });
+  expect(sqlite.query("PRAGMA busy_timeout").get()).toEqual({ timeout: 5_000 });
+});
+
 test("two processes that open a new folder at once make one schema", async () => {
   const folder = join(dataDir, "together");
   const program = `

@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { shorter } from "../../config/kept-settings.ts";
 import type { Config } from "../../config.ts";
 import { DAY_MS } from "../../lib/calendar.ts";
+import { waitForOthers } from "../../storage/connection.ts";
 import { SCHEMA_VERSION } from "../../storage/migrate.ts";
 import { databaseOf, versionOf } from "./data-folder.ts";
 import { type Finding, pass } from "./finding.ts";
@@ -12,7 +13,7 @@ export function checkKept(config: Config): Finding {
   const path = databaseOf(config);
   if (!existsSync(path) || versionOf(path) !== SCHEMA_VERSION) return pass("nothing to count yet");
   using sqlite = new Database(path, { readonly: true });
-  sqlite.run("PRAGMA busy_timeout = 5000");
+  waitForOthers(sqlite);
   const kinds: [table: string, one: string, more: string, keptMs: number | null][] = [
     ["messages", "message", "messages", config.keepMessages],
     ["runs", "run", "runs", config.keepRuns],

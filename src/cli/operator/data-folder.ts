@@ -5,6 +5,7 @@ import { type Foundation, openFoundation } from "../../app/foundation.ts";
 import type { Address } from "../../chain/networks.ts";
 import { hasValidChecksum } from "../../chain/wallet.ts";
 import { type Config, ConfigError, type LoadedConfig, loadConfig } from "../../config.ts";
+import { waitForOthers } from "../../storage/connection.ts";
 import { lockDataFolder } from "../../storage/lock.ts";
 import { SCHEMA_VERSION, schemaVersion } from "../../storage/migrate.ts";
 import { makePrivate, PRIVATE_FILES } from "../../storage/private-folder.ts";
@@ -167,7 +168,7 @@ export function versionOf(path: string): number | null {
   try {
     const sqlite = new Database(path, { readonly: true });
     try {
-      sqlite.run("PRAGMA busy_timeout = 5000");
+      waitForOthers(sqlite);
       return schemaVersion(sqlite);
     } finally {
       sqlite.close();
