@@ -7,8 +7,8 @@ let home: Home;
 let server: Server;
 beforeAll(async () => {
   home = makeHome();
-  // 36 USDC an hour: a cent each second.
-  server = await startServer(home, { ROOST_PRICE_PER_HOUR: "36", ROOST_NETWORKS: "base,polygon" });
+  // A tenth of a cent each second: enough to show, and less than a dollar however long the tests take.
+  server = await startServer(home, { ROOST_PRICE_PER_HOUR: "3.6", ROOST_NETWORKS: "base,polygon" });
   expect((await signIn(home, server.url, "ada@example.org")).code).toBe(0);
   await run(home, ["instance", "create", "Nest"]);
   expect((await run(home, ["instance", "stop", "Nest"])).code).toBe(0);
@@ -24,7 +24,7 @@ test("--json prints the API's own record, and the days and transactions that the
   expect((await run(home, ["billing", "--json"])).json()).toEqual({
     balance: expect.stringMatching(/^14\.\d{6}$/),
     currency: "USDC",
-    pricePerHour: "36.000000",
+    pricePerHour: "3.600000",
     minimumLaunchBalance: "0.500000",
     minimumTopUp: "1.000000",
     runningInstances: 1,
@@ -47,7 +47,7 @@ test("for people it shows the balance, a daily chart and the last transactions, 
   expect(code).toBe(0);
   // Rounded: what a short second costs may not show yet.
   expect(output).toMatch(/^Balance {2}1[45]\.\d\d USDC\n/);
-  expect(output).toContain("Price    36.00 USDC an hour for each running instance\nRunning  1 instance\n");
+  expect(output).toContain("Price    3.60 USDC an hour for each running instance\nRunning  1 instance\n");
   expect(output).toMatch(
     /\nEmpty {4}\d{4}-\d\d-\d\d \d\d:\d\dZ\nTop up {3}from 1\.00 USDC, on base, polygon: POST http:/,
   );
