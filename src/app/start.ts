@@ -19,7 +19,7 @@ import { capStreams, readMachineLimits } from "../limits/machine.ts";
 import type { Runs } from "../messages/runs/runs.ts";
 import type { MeterTimer } from "../meter/meter-timer.ts";
 import { createMeterTimer } from "../meter/meter-timer.ts";
-import { OLLAMA_URL } from "../models/ollama.ts";
+import { OLLAMA, type OllamaPlace } from "../models/ollama.ts";
 import type { Payments } from "../payments/payments.ts";
 import type { ScheduleTimer } from "../schedules/schedule-timer.ts";
 import { checkInBackground } from "../storage/background-check.ts";
@@ -70,7 +70,7 @@ export interface App {
 
 export interface AppOptions extends FeatureOptions {
   /** Where the console looks for a model to offer. */
-  ollamaUrl?: string | undefined;
+  ollama?: OllamaPlace | undefined;
   /** How long an MCP client's message waits for its answer. */
   mcpWaitMs?: number | undefined;
   /** For tests, whose clock may be anywhere: nothing is removed for its age unless they say so. */
@@ -107,7 +107,7 @@ async function startOn(
   config: Config,
   foundation: Foundation,
   log: Log,
-  { ollamaUrl = OLLAMA_URL, mcpWaitMs, tidiesOnlyWhenTold, ...options }: AppOptions,
+  { ollama = OLLAMA, mcpWaitMs, tidiesOnlyWhenTold, ...options }: AppOptions,
 ): Promise<App> {
   const { store } = foundation;
   const machine = readMachineLimits();
@@ -135,7 +135,7 @@ async function startOn(
     mcpWaitMs,
     ownUrls: () => [listener.url, ...(config.publicUrl === null ? [] : [config.publicUrl])],
     keepOpen,
-    offer: modelOffer(config, foundation.clock, ollamaUrl),
+    offer: modelOffer(config, foundation.clock, ollama),
     isFromHere: (request) => isFromThisMachine(request, socketAddressOf(request)),
   });
   const retention = createRetention(store, foundation.clock);

@@ -10,6 +10,9 @@ afterEach(async () => {
   for (const server of servers.splice(0)) await server.stop();
 });
 
+/** Waits for it as long as a busy machine takes. */
+const watch = (baseUrl: string, now = () => 0) => createOllamaWatch({ baseUrl, deadlineMs: 60_000 }, now);
+
 /** A server that answers only on /v1/models, and counts the requests. */
 function serve(answer: () => Served | Promise<Served>): { url: string; asked: () => number } {
   let asked = 0;
@@ -42,7 +45,7 @@ test("models that can chat are offered, but not names that a shell could interpr
       "",
     ),
   );
-  expect(await createOllamaWatch(url, () => 0)()).toEqual({
+  expect(await watch(url)()).toEqual({
     baseUrl: url,
     models: ["qwen3:8b", "hf.co/org/Model-GGUF:Q4_K_M"],
   });
@@ -58,13 +61,13 @@ test.each([
   ["more than is read", { body: { data: [{ id: "a".repeat(2 * 1024 * 1024) }] } }],
 ] as const)("%s is not an Ollama", async (_, served) => {
   const { url } = serve(() => served);
-  expect(await createOllamaWatch(url, () => 0)()).toBeNull();
+  expect(await watch(url)()).toBeNull();
 });
 
 test("concurrent callers, and those within half a minute, share one request", async () => {
   let now = 0;
   const { url, asked } = serve(() => models("qwen3:8b"));
-  const look = createOllamaWatch(url, () => now);
+  const look = watch(url, () => now);
   await Promise.all([look(), look(), look()]);
   now = 29_999;
   await look();

@@ -56,6 +56,8 @@ export interface TestServer {
 let people = 0;
 /** Once for all servers of this process: a machine does not change. */
 const probeSandbox = lazily(probeLevel);
+/** Longer than the usual second, which a busy machine may take. */
+const OLLAMA_DEADLINE_MS = 60_000;
 /** Compiled once: every server has the same routes. */
 let checkAnswer: OpenApiCheck | undefined;
 
@@ -97,7 +99,7 @@ export async function startTestServer(
     return {
       foundation,
       app: await startApp(bindAddress(config, told), config, foundation, told, {
-        ollamaUrl,
+        ollama: { baseUrl: ollamaUrl, deadlineMs: OLLAMA_DEADLINE_MS },
         mcpWaitMs,
         tidiesOnlyWhenTold: true,
         tools: { only, more },
