@@ -75,6 +75,7 @@ export interface Anvil extends AsyncDisposable {
   stop(): Promise<void>;
 }
 
+const BLOCKS_A_CALL = 100;
 const PLATFORM = `${process.platform === "darwin" ? "darwin" : "linux"}-${process.arch === "arm64" ? "arm64" : "amd64"}`;
 const BINARY = join(import.meta.dir, `../payers/node_modules/@foundry-rs/anvil-${PLATFORM}/bin/anvil`);
 const TOKEN = parseAbi([
@@ -167,7 +168,12 @@ export async function startAnvil({
     usdc: asset,
     accounts,
     head: () => client.getBlockNumber({ cacheTime: 0 }),
-    mine: (blocks = 1) => client.mine({ blocks }),
+    async mine(blocks = 1) {
+      // A call for thousands of blocks could take longer than its deadline.
+      for (let left = blocks; left > 0; left -= BLOCKS_A_CALL) {
+        await client.mine({ blocks: Math.min(left, BLOCKS_A_CALL) });
+      }
+    },
     transfer: ({ to, amount, ...rest }) => send(transferData(to, amount), rest),
     transferMany(transfers, rest = {}) {
       const args = [transfers.map(({ to }) => to), transfers.map(({ amount }) => amount)] as const;
