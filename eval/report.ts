@@ -13,7 +13,8 @@ export function writeReport(judged: readonly Judged[], seeds: number): string {
       "example) and the persona's words; it names at least one of the things that a useful answer may name, in a list " +
       "written for the question (*gives*: a kind of book, when asked what to read); it does not take its answer back, " +
       "refuse, or begin advice with what not to do (*refuses*); it does not come to the internet, technology, France and " +
-      "other subjects that nobody mentioned (*stray*); it does not take the user for itself, or deny its character (*role*); asked about itself, it makes up no past (*past*); it has the requested length and language, ends with a complete sentence and stays on " +
+      "other subjects that nobody mentioned (*stray*); it does not take the user for itself, or deny its character (*role*); asked about " +
+      "itself, it makes up no past (*past*); it has the requested length and language, ends with a complete sentence and stays on " +
       "topic, measured as the cosine similarity (MiniLM) to a reference answer. A good answer breaks no rule. *Roost* is the " +
       "product with its prompt, guidance and guards; *plain* is the same model and sampling with only `SOUL.md` as the system " +
       "prompt, and the whole conversation.",
@@ -97,7 +98,8 @@ function timeTable(judged: readonly Judged[]): string {
     return `| ${what} | ${roost} ${unit} | ${plain} ${unit} | ${plain > 0 ? (roost / plain).toFixed(1) : "–"} × |`;
   };
   return [
-    "Medians with four conversations at once. Text that the guards hold back or generate again delays the first words.",
+    "Medians with four conversations at once, on a machine that did other work as well: only the ratio can be compared. " +
+      "Text that the guards hold back or generate again delays the first words.",
     [
       "| | Roost | plain | ratio |",
       "|---|---:|---:|---:|",
