@@ -98,10 +98,11 @@ export async function startConversation(
     when: (text, ...given) => void answers.set(text, given),
     modelAsked: (text, results = 0) =>
       mock.arrival(({ body }) => {
-        // biome-ignore lint/suspicious/noExplicitAny: the request's own shape
-        const at = body.messages.findLastIndex(({ role }: any) => role === "user");
-        if (body.messages[at]?.content !== text) return false;
-        return body.messages.slice(at).filter(({ role }: { role: string }) => role === "tool").length >= results;
+        const messages: { role: string; content: unknown }[] = body.messages;
+        const at = messages.findLastIndex(({ role }) => role === "user");
+        return (
+          messages[at]?.content === text && messages.slice(at).filter(({ role }) => role === "tool").length >= results
+        );
       }),
     whenSummarising(answer) {
       summarise = answer;
