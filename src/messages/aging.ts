@@ -18,8 +18,8 @@ export const createAging = (
     key: "message_seq",
     start: -1,
     age: "created_at",
-    // A question waits for its answer, so that both go at once. The newest number of all is never given again.
-    only: `message_seq < (SELECT max(message_seq) FROM messages) AND NOT EXISTS (SELECT 1 FROM runs
+    // A question waits for its answer, so that both go at once.
+    only: `NOT EXISTS (SELECT 1 FROM runs
       WHERE runs.run_id = messages.run_id AND (finished_at IS NULL OR finished_at >= ?1))`,
     owner: {
       column: "conversation_id",

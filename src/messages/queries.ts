@@ -13,9 +13,9 @@ export function messageQueries(db: Db) {
   /** Without those from before the instance's last stop: they are being cancelled, though not all in one commit. */
   const waitingOfAgent = sql`${unfinishedOfAgent} AND ${runs.stops} = (SELECT stops FROM instances
     WHERE instance_id = (SELECT instance_id FROM agents WHERE agent_id = ${p("agentId")}))`;
-  /** A conversation's numbers only grow, also where its newest messages, and the newest of all, were cleared. */
-  const nextSeq = sql`(SELECT 1 + max(cleared_message_seq, coalesce((SELECT max(message_seq) FROM messages), 0))
-    FROM conversations WHERE conversation_id = ${p("conversationId")})`;
+  /** Numbers only grow, also where the newest message of all was removed. */
+  const nextSeq = sql`(SELECT 1 + max(highest_seq, coalesce((SELECT max(message_seq) FROM messages), 0))
+    FROM removed_messages)`;
   const newMessage = { ...placeholdersOfRow(messages), messageSeq: nextSeq };
   const insertMessage = prepared(db, () => db.insert(messages).values(newMessage));
   const insertRun = prepared(db, () => db.insert(runs).values(placeholdersOfRow(runs)));

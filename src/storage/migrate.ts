@@ -33,6 +33,7 @@ import scheduleIds from "./migrations/0026-schedule-ids.sql" with { type: "text"
 import mcpServers from "./migrations/0027-mcp-servers.sql" with { type: "text" };
 import mcpAuthorizations from "./migrations/0028-mcp-authorizations.sql" with { type: "text" };
 import fewerPages from "./migrations/0029-fewer-pages.sql" with { type: "text" };
+import messageNumbers from "./migrations/0030-message-numbers.sql" with { type: "text" };
 import schema from "./schema.sql" with { type: "text" };
 
 /**
@@ -69,6 +70,7 @@ export const MIGRATIONS: readonly string[] = [
   mcpServers,
   mcpAuthorizations,
   fewerPages,
+  messageNumbers,
 ];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;

@@ -757,6 +757,11 @@ CREATE TABLE "runs" (
   journal TEXT CHECK ((journal IS NULL) = (journal_up_to IS NULL))
 ) STRICT;
 
+CREATE TABLE removed_messages (
+  one INTEGER PRIMARY KEY CHECK (one = 1),
+  highest_seq INTEGER NOT NULL
+) STRICT;
+
 CREATE INDEX sign_in_codes_by_email ON sign_in_codes (email, code_id);
 
 CREATE INDEX sign_in_codes_by_address ON sign_in_codes (address, created_at);
@@ -926,6 +931,8 @@ CREATE INDEX unfinished_runs ON runs (agent_id, first_event_id)
   WHERE status = 'queued' OR status = 'running' OR status = 'waiting';
 
 INSERT INTO model_usage_mark VALUES (1, 0);
+
+INSERT INTO removed_messages VALUES (1, 0);
 
 INSERT INTO sqlite_sequence VALUES ('removals', 0);
 
@@ -1149,4 +1156,11 @@ END;
 
 CREATE TRIGGER delegation_forgotten AFTER DELETE ON runs BEGIN
   DELETE FROM delegations WHERE run_id = OLD.run_id;
+END;
+
+CREATE TRIGGER newest_message_removed AFTER DELETE ON messages
+  WHEN OLD.message_seq > (SELECT highest_seq FROM removed_messages)
+    AND OLD.message_seq > coalesce((SELECT max(message_seq) FROM messages), 0)
+BEGIN
+  UPDATE removed_messages SET highest_seq = OLD.message_seq;
 END;

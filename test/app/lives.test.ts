@@ -145,5 +145,6 @@ const BOUNDED = [
     "instance_aftermath",
     "removals",
     "audit_cut",
+    "removed_messages",
   ],
 ];

@@ -101,6 +101,27 @@ test("a question stays until its answer goes, and a run that is not over keeps i
   checkCounts();
 });
 
+test("memory has what is said after all messages have gone, the newest of them with another agent", async () => {
+  const found = async (query: string) => {
+    const search = () => ask("GET", at(`/memory?query=${query}`));
+    await search();
+    await it.server.app.settled();
+    return (await search()).body.items.map(({ text }: { text: string }) => text);
+  };
+  await send("The ladder is in the barn.");
+  expect(await found("ladder")).toEqual(["The ladder is in the barn."]);
+  clock.advance(29 * DAY);
+  const other = (await ask("POST", `/v1/instances/${it.instance}/agents`, { name: "Bea" })).body.agentId;
+  await ask("POST", `/v1/instances/${it.instance}/agents/${other}/messages`, { message: "Hello" });
+  clock.advance(2 * DAY);
+  await tidy();
+  await ask("DELETE", `/v1/instances/${it.instance}/agents/${other}`);
+  await it.server.app.settled();
+  expect(one("SELECT count(*) FROM messages")).toBe(0);
+  await send("The ladder is in the loft.");
+  expect(await found("ladder")).toEqual(["The ladder is in the loft."]);
+});
+
 test("the records of runs that are over go at the end of theirs, with what was decided for them", async () => {
   const { runId } = await send("Hello");
   write(
