@@ -1,5 +1,8 @@
 import { AppError } from "../lib/app-error.ts";
-import { isTooDeep, MAX_JSON_DEPTH } from "../lib/json-depth.ts";
+import { isTooComplex, MAX_JSON_DEPTH } from "../lib/json-depth.ts";
+
+/** Each is checked on the thread that serves everybody: a megabyte of empty objects would hold it up for seconds. */
+const MAX_VALUES = 50_000;
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
@@ -12,9 +15,12 @@ export function parseJson(bytes: Uint8Array, contentType: string | null): unknow
   }
   try {
     const text = utf8.decode(bytes);
-    if (!isTooDeep(text)) return JSON.parse(text);
+    if (!isTooComplex(text, MAX_JSON_DEPTH, MAX_VALUES, MAX_VALUES)) return JSON.parse(text);
   } catch {
     throw new AppError("invalid_request", "body: expected well-formed JSON in UTF-8");
   }
-  throw new AppError("invalid_request", `body: expected JSON that is nested at most ${MAX_JSON_DEPTH} levels deep`);
+  throw new AppError(
+    "invalid_request",
+    `body: expected JSON that is nested at most ${MAX_JSON_DEPTH} levels deep and has at most ${MAX_VALUES} values`,
+  );
 }

@@ -6,15 +6,25 @@ export const MAX_JSON_DEPTH = 200;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
+const COMMA = 0x2c;
 
 /** Whether a text, if it is JSON, is nested deeper than that. Takes as long as it has characters. */
 export const isTooDeep = (json: string, most = MAX_JSON_DEPTH): boolean =>
   json.length > most && isTooComplex(json, most, Number.POSITIVE_INFINITY);
 
-/** The same, also for more than so many objects and lists, whose number is what reading them takes. */
-export function isTooComplex(json: string, most: number, mostParts: number): boolean {
+/**
+ * The same, also for more than so many objects and lists, or values in all: their number is what reading and checking
+ * them takes.
+ */
+export function isTooComplex(
+  json: string,
+  most: number,
+  mostParts: number,
+  mostValues = Number.POSITIVE_INFINITY,
+): boolean {
   let depth = 0;
   let parts = 0;
+  let values = 0;
   for (let at = 0; at < json.length; at++) {
     const code = json.charCodeAt(at);
     if (code === QUOTE) {
@@ -23,7 +33,9 @@ export function isTooComplex(json: string, most: number, mostParts: number): boo
         if (end === BACKSLASH) at++;
       }
     } else if (code === 0x5b || code === 0x7b) {
-      if (++depth > most || ++parts > mostParts) return true;
+      if (++depth > most || ++parts > mostParts || ++values > mostValues) return true;
+    } else if (code === COMMA) {
+      if (++values > mostValues) return true;
     } else if (code === 0x5d || code === 0x7d) depth--;
   }
   return false;

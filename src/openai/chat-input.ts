@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { untilFirstWrong } from "../http/fields.ts";
 import type { Asked } from "../messages/runs/unkept-runs.ts";
 import type { OutputForm } from "../models/engine.ts";
 import type { AnswerLimits } from "../runtime/protocol.ts";
@@ -40,7 +41,7 @@ export const tokenCount = z.lazy(() => z.int({ error: COUNT }).min(1, { error: C
 
 const Message = z.lazy(() => {
   const textPart = z.object({ type: z.literal("text"), text });
-  const textContent = z.union([text, z.array(textPart)], { error: PARTS });
+  const textContent = z.union([text, untilFirstWrong(z.array(textPart))], { error: PARTS });
   const imagePart = z.object({ type: z.literal("image_url"), image_url: z.object({ url: imageUrl }) });
   const userPart = z.discriminatedUnion("type", [textPart, imagePart], { error: "a part of type text or image_url" });
   const call = z.object({
@@ -55,12 +56,14 @@ const Message = z.lazy(() => {
       z.object({ role: z.literal("developer"), content: textContent }),
       z.object({
         role: z.literal("user"),
-        content: z.union([text, z.array(userPart)], { error: "text, or a list of parts of type text or image_url" }),
+        content: z.union([text, untilFirstWrong(z.array(userPart))], {
+          error: "text, or a list of parts of type text or image_url",
+        }),
       }),
       z.object({
         role: z.literal("assistant"),
         content: textContent.nullish(),
-        tool_calls: z.array(call, { error: "a list of calls" }).nullish(),
+        tool_calls: untilFirstWrong(z.array(call, { error: "a list of calls" })).nullish(),
       }),
       z.object({ role: z.literal("tool"), tool_call_id: text, content: textContent }),
     ],
@@ -73,7 +76,9 @@ export const ChatRequest = z.lazy(() => {
   const stopText = z.string({ error: STOP }).min(1, { error: STOP }).max(500, { error: STOP });
   return z.object({
     model: modelName,
-    messages: z.array(Message, { error: "a list of messages" }).min(1, { error: "at least one message" }),
+    messages: untilFirstWrong(
+      z.array(Message, { error: "a list of messages" }).min(1, { error: "at least one message" }),
+    ),
     stream: flag.nullish(),
     stream_options: z.object({ include_usage: flag.nullish() }, { error: "an object" }).nullish(),
     max_tokens: tokenCount.nullish(),

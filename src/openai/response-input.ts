@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { untilFirstWrong } from "../http/fields.ts";
 import type { Asked } from "../messages/runs/unkept-runs.ts";
 import type { OutputForm } from "../models/engine.ts";
 import { imageUrl, limitsOf, modelName, temperature, tokenCount } from "./chat-input.ts";
@@ -24,14 +25,14 @@ const FORM = "a type: text, json_object or json_schema";
 const Item = z.lazy(() => {
   const textPart = z.object({ type: z.enum(["input_text", "output_text"]), text });
   const imagePart = z.object({ type: z.literal("input_image"), image_url: imageUrl });
-  const content = z.union([text, z.array(z.union([textPart, imagePart]))]);
+  const content = z.union([text, untilFirstWrong(z.array(z.union([textPart, imagePart])))]);
 
   return z.union([
     z.object({ type: z.literal("function_call"), call_id: text, name: text, arguments: text }),
     z.object({
       type: z.literal("function_call_output"),
       call_id: text,
-      output: z.union([text, z.array(textPart)]),
+      output: z.union([text, untilFirstWrong(z.array(textPart))]),
     }),
     z.object({ type: z.literal("reasoning") }),
     z.object({
@@ -46,7 +47,7 @@ const Item = z.lazy(() => {
 export const ResponseRequest = z.lazy(() =>
   z.object({
     model: modelName,
-    input: z.union([text.min(1), z.array(Item).min(1)], { error: INPUT }),
+    input: z.union([text.min(1), untilFirstWrong(z.array(Item).min(1))], { error: INPUT }),
     instructions: text.nullish(),
     previous_response_id: text.nullish(),
     store: flag.nullish().describe("Whether a later response may continue this one; true by default"),

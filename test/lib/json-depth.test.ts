@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { isTooDeep, MAX_JSON_DEPTH } from "../../src/lib/json-depth.ts";
+import { isTooComplex, isTooDeep, MAX_JSON_DEPTH } from "../../src/lib/json-depth.ts";
 
 const nested = (depth: number, [open, close]: readonly [string, string] = ["[", "]"]) =>
   open.repeat(depth) + close.repeat(depth);
@@ -27,4 +27,16 @@ test("what stands in strings is no nesting, whatever is escaped in them", () => 
     }),
   );
   expect(isTooDeep(`"${"[".repeat(1_000)}`)).toBe(false);
+});
+
+test("values are counted by their brackets, braces and commas, and not what stands in strings", () => {
+  const hasMore = (json: string, than: number) => isTooComplex(json, MAX_JSON_DEPTH, 1_000, than);
+  for (const [json, values] of [
+    ["[1]", 1],
+    ["[1,2,3]", 3],
+    ['{"a":{},"b":[[]]}', 5],
+    ['["a,b","[{,"]', 2],
+  ] as const) {
+    expect([hasMore(json, values), hasMore(json, values - 1)]).toEqual([false, true]);
+  }
 });
