@@ -77,6 +77,8 @@ export interface FeatureOptions {
   tools?: ToolChoice | undefined;
   /** Finds out what locks scripts in. */
   probeSandbox?: typeof probeLevel | undefined;
+  /** For each question to a chain's node; a longer one in tests. */
+  nodeDeadlineMs?: number | undefined;
 }
 
 /** Builds every room's rules once, from what they need. */
@@ -87,7 +89,7 @@ export async function createFeatures(
   machine: MachineLimits,
   publicUrl: () => string,
   metrics: Pick<Metrics, "measure">,
-  { tools, probeSandbox }: FeatureOptions,
+  { tools, probeSandbox, nodeDeadlineMs }: FeatureOptions,
 ) {
   const { clock, store, audit, ledger, accounts, outbox } = foundation;
   const { dataDir, minimumLaunchBalance } = config;
@@ -119,15 +121,8 @@ export async function createFeatures(
     },
   });
   const paymentGateway = createPaymentGateway({
-    store,
-    clock,
-    log,
-    audit,
-    ledger,
-    meter,
-    recipient,
+    ...{ store, clock, log, audit, ledger, meter, recipient, publicUrl, nodeDeadlineMs },
     settings: config,
-    publicUrl,
   });
   const mail = createMail({ smtpUrl: config.smtpUrl, from: config.mailFrom }, outbox);
   const emailOf = (accountId: string) => accounts.get(accountId).email;

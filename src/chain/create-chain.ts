@@ -28,7 +28,7 @@ export function createChain({
   urls: string[];
   clock?: Clock;
   /** For each question to a node; another one in tests. */
-  deadlineMs?: number;
+  deadlineMs?: number | undefined;
 }): Chain {
   const nodes = urls.map((url) => openNode(network, url, clock, deadlineMs));
   const quorum = nodes.length > 1 ? QUORUM : 1;

@@ -31,6 +31,7 @@ export interface PaymentGatewayParts {
     facilitatorUrl: string | null;
   };
   publicUrl(): string;
+  nodeDeadlineMs?: number | undefined;
 }
 
 /** How money comes in: quotes, transfers already made, and transfers that a facilitator makes. */
@@ -51,9 +52,10 @@ export interface PaymentGateway {
 }
 
 export function createPaymentGateway({ settings, publicUrl, ...parts }: PaymentGatewayParts): PaymentGateway {
-  const { store, clock, log, meter, recipient } = parts;
+  const { store, clock, log, meter, recipient, nodeDeadlineMs: deadlineMs } = parts;
   const { networks, rpcUrls, confirmations, minimumTopUp, facilitatorUrl } = settings;
-  const chains = new Map(networks.map((network) => [network, createChain({ network, urls: rpcUrls[network], clock })]));
+  const openChain = (network: NetworkName) => createChain({ network, urls: rpcUrls[network], clock, deadlineMs });
+  const chains = new Map(networks.map((network) => [network, openChain(network)]));
   // The payment is always for the balance, whichever request found it too low.
   const offer = () => ({ recipient, resource: `${publicUrl()}/v1/billing/top-up` });
   const heads = createHeads(chains);

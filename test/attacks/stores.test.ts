@@ -50,7 +50,8 @@ test("an account writes files as fast as it can: the quota stops it, and bounds 
   const counts = countsOf(statuses);
   expect(Object.keys(counts)).toEqual(["201", "409"]);
   expect(counts[409]).toBeGreaterThan(50);
-  expect(bytesBelow(dataDir) - before).toBeLessThan(quota + 16 * MIB);
+  // A write-ahead log is among them, which grows further between checkpoints where the machine is busy.
+  expect(bytesBelow(dataDir) - before).toBeLessThan(quota + 24 * MIB);
   await world.expectUnharmed();
 });
 

@@ -44,7 +44,14 @@ test("sixty agents of an account set each other and copies to work as often as t
     inLanes(60, 60, (at) => attacker.ask("POST", `${agents[at]}/messages`, { message: bomb(at) })),
   );
   expect(answers.map(({ status }) => status)).toEqual(agents.map(() => 200));
-  const all = await inLanes(8, 60, async (at) => (await attacker.ask("GET", `${agents[at]}/runs?limit=100`)).body.data);
+  const runsOf = async (agent: string): Promise<{ status: string }[]> => {
+    const { status, headers, body } = await attacker.ask("GET", `${agent}/runs?limit=100`);
+    if (status !== 429) return body.data;
+    // Reads are charged by the time they take, which is longer on a busy machine.
+    await Bun.sleep(Number(headers.get("Retry-After")) * 1_000);
+    return runsOf(agent);
+  };
+  const all = await inLanes(8, 60, (at) => runsOf(agents[at] ?? ""));
   expect(all.flat().filter(({ status }) => status === "running" || status === "waiting")).toEqual([]);
   expect(JSON.stringify(answers.map(({ body }) => body.message))).toContain("too many agents of this account");
   await world.expectUnharmed();

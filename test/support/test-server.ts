@@ -71,6 +71,7 @@ export async function startTestServer(
     tools: only,
     moreTools: more,
     mcpWaitMs,
+    nodeDeadlineMs,
   }: {
     clock?: Clock;
     dataDir?: string;
@@ -81,6 +82,8 @@ export async function startTestServer(
     /** Beside them. */
     moreTools?: readonly Tool[];
     mcpWaitMs?: number;
+    /** For each question to a chain's node. */
+    nodeDeadlineMs?: number | undefined;
   } = {},
 ): Promise<TestServer> {
   const { config } = loadConfig({
@@ -101,6 +104,7 @@ export async function startTestServer(
       app: await startApp(bindAddress(config, told), config, foundation, told, {
         ollama: { baseUrl: ollamaUrl, deadlineMs: OLLAMA_DEADLINE_MS },
         mcpWaitMs,
+        nodeDeadlineMs,
         tidiesOnlyWhenTold: true,
         tools: { only, more },
         probeSandbox,
