@@ -87,7 +87,7 @@ export const modelLimits = z.lazy(() =>
  * A list that is checked up to its first wrong element. Errors are kept until the end of the body: those of a megabyte of
  * wrong elements would hold everybody up for seconds.
  */
-export const untilFirstWrong = <S extends z.ZodArray>(list: S) =>
+export const untilFirstWrong = <S extends z.ZodArray<z.ZodType>>(list: S) =>
   // As any list, it is required unless it says otherwise.
   z.nonoptional(
     z.preprocess((given) => {
