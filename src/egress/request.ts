@@ -37,6 +37,9 @@ const OWN = new Set([
 /** What may follow a redirect to another origin: nothing that may be a credential. */
 const HARMLESS = new Set(["accept", "accept-language", "user-agent"]);
 
+/** Whether what stands in this header also goes where a redirect leads. */
+export const isSentOn = (header: string): boolean => HARMLESS.has(header.toLowerCase());
+
 const METHOD = /^[A-Z]{1,16}$/;
 /** They open tunnels, or reflect credentials. */
 const REFUSED_METHODS = new Set(["CONNECT", "TRACE"]);
@@ -88,7 +91,7 @@ export function redirected(message: Message, status: number, from: Target, to: T
       `the server redirects ${next.method} to another host, ${shownHost(to)}: ask there directly`,
     );
   }
-  return { ...next, headers: without(next.headers, (name) => !HARMLESS.has(name)) };
+  return { ...next, headers: without(next.headers, (name) => !isSentOn(name)) };
 }
 
 const without = (headers: Message["headers"], drops: (name: string) => boolean): Record<string, string> =>

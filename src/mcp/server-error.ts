@@ -18,8 +18,13 @@ export class ServerError extends Error {
   }
 }
 
-/** What a server has said, on one line and short. */
-export const said = (text: unknown, most = 300): string =>
+/** Far more of what a server has said than is shown: first, the values of secrets are taken out. */
+const MAX_SAID = 20_000;
+/** Of an error, as a model is told of it. */
+export const MAX_TOLD = 300;
+
+/** What a server has said, on one line. */
+export const said = (text: unknown, most = MAX_SAID): string =>
   (typeof text === "string" ? text : "")
     .replaceAll(/[\s\p{Cc}]+/gu, " ")
     .trim()

@@ -7,7 +7,7 @@ import type { ToolAnswer } from "./client.ts";
 import type { Connections } from "./connections.ts";
 import { stateOf } from "./pinning.ts";
 import type { McpServer, SeenTool, ServerAddress } from "./schema.ts";
-import { ServerError } from "./server-error.ts";
+import { MAX_TOLD, ServerError, type ServerFault, said } from "./server-error.ts";
 import { failedLook, type Look, type ServerParts, type Servers } from "./servers.ts";
 import { exposedName } from "./tool-name.ts";
 
@@ -75,7 +75,8 @@ export function createMcpTools(parts: McpToolParts): MoreTools {
       }
       const isNews = thrown.fault === "authorization" || (!isSent && thrown.fault !== "busy");
       if (isNews) await note(server, await failedLook(server, thrown, redact));
-      throw new Error(wordsOf(server.name, thrown, isSent), { cause: thrown });
+      const message = said(await redact(server.instanceId, thrown.message), MAX_TOLD);
+      throw new Error(wordsOf(server.name, thrown.fault, message, isSent), { cause: thrown });
     }
   }
 
@@ -112,7 +113,7 @@ export function createMcpTools(parts: McpToolParts): MoreTools {
   };
 }
 
-function wordsOf(name: string, { fault, message }: ServerError, isSent: boolean): string {
+function wordsOf(name: string, fault: ServerFault, message: string, isSent: boolean): string {
   if (fault === "authorization") return `the MCP server ${name} has to be authorized by this agent's owner: ${message}`;
   if (!isSent || fault === "unreachable") return `the MCP server ${name} could not be reached: ${message}`;
   if (fault === "unknown") {

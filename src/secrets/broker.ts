@@ -24,8 +24,6 @@ export interface BrokerParts {
 }
 
 export interface Broker extends SecretBroker {
-  /** The text without any value of the instance's secrets. */
-  redact(instanceId: string, text: string): Promise<string>;
   /** The same for many texts: the secrets are decrypted once, as they are now. */
   redactor(instanceId: string): Promise<(text: string) => Promise<string>>;
 }

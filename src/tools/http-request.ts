@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Egress } from "../egress/egress.ts";
 import { EgressError } from "../egress/refusal.ts";
-import type { PreparedMessage } from "../egress/request.ts";
+import { isSentOn, type PreparedMessage } from "../egress/request.ts";
 import { shownHost, type Target } from "../egress/target.ts";
 import { isTooDeep } from "../lib/json-depth.ts";
 import { cutText, describeBinary, shownStatus, textOf } from "./answer-text.ts";
@@ -70,12 +70,15 @@ export const createHttpRequest = ({ egress, broker, accountOf }: HttpRequestPart
     const shown = textOf(answer);
     const headerText = answer.headers.map(([name, value]) => `${name}: ${value}`).join("\n");
     const text = shown.kind === "binary" ? describeBinary(shown.type, answer.body) : shown.text;
+    // A cut may split the value of a secret, which would not be found in what is left.
+    const cut = async (long: string, most: number) =>
+      long.length <= most ? long : cutText(await broker.redact(instanceId, long), most);
     return [
       `Status: ${shownStatus(answer.status)}`,
       `URL: ${answer.url}`,
-      cutText(headerText, MAX_HEADER_TEXT),
+      await cut(headerText, MAX_HEADER_TEXT),
       "",
-      answer.body.length === 0 ? "[no body]" : cutText(text, MAX_PAGE_TEXT),
+      answer.body.length === 0 ? "[no body]" : await cut(text, MAX_PAGE_TEXT),
     ].join("\n");
   },
 });
@@ -89,6 +92,13 @@ async function prepare(
 ): Promise<PreparedMessage> {
   const { headers, text, place } = contentOf(asked, body);
   requireOwnPlaces([...Object.keys(headers), target.url.pathname]);
+  for (const [name, value] of Object.entries(headers)) {
+    if (isSentOn(name) && hasPlaceholder(value))
+      throw new EgressError(
+        "secret",
+        `a secret cannot stand in ${name}: that header is sent on where a redirect leads`,
+      );
+  }
   const names = Object.keys(headers);
   const [search = "", content = "", ...values] = await broker.fill(instanceId, target, [
     ["query", target.url.search],
@@ -121,7 +131,9 @@ function isJson(text: string): boolean {
   }
 }
 
+const hasPlaceholder = (text: string): boolean => text.search(PLACEHOLDER_START) >= 0;
+
 function requireOwnPlaces(texts: string[]): void {
-  if (texts.every((text) => text.search(PLACEHOLDER_START) < 0)) return;
+  if (!texts.some(hasPlaceholder)) return;
   throw new EgressError("secret", "a secret stands in a header's value, the query or the body: nowhere else");
 }

@@ -16,6 +16,8 @@ export interface SecretBroker {
   fillFor(instanceId: string, target: Target, texts: readonly [place: Place, text: string][]): Promise<string[]>;
   /** Whether a skill of the instance declares this host. */
   declares(instanceId: string, target: Target): boolean;
+  /** The text without any value of the instance's secrets. */
+  redact(instanceId: string, text: string): Promise<string>;
 }
 
 /** `{{secret:NAME}}`, with spaces where people put them, also as they are in URLs. */

@@ -46,6 +46,10 @@ const echo = Bun.serve({
           { sent: seen.at(-1), forms: FORMS },
           { headers: { "X-Echo": encodeURIComponent(SECRET) } },
         );
+      case "/again":
+        return new Response(`${SECRET} `.repeat(30_000), {
+          headers: { "X-Echo": `${encodeURIComponent(SECRET)} `.repeat(600) },
+        });
       default:
         return new Response("nothing here", { status: 404 });
     }
@@ -177,6 +181,10 @@ describe("an agent of a real host", () => {
     [{ method: "GET", url: at("/echo?q={{secret:NO_SUCH}}") }, "may not be sent to 127.0.0.1"],
     [{ method: "GET", url: at("/{{secret:NOTES_TOKEN}}") }, "nowhere else"],
     [{ method: "GET", url: at("/echo"), headers: { "{{secret:NOTES_TOKEN}}": "x" } }, "nowhere else"],
+    [
+      { method: "GET", url: at("/echo"), headers: { "User-Agent": "{{secret:NOTES_TOKEN}}" } },
+      "where a redirect leads",
+    ],
     [{ method: "GET", url: at("/echo"), headers: { "X-A": "b\r\nX-Evil: 1" } }, "line break"],
     [{ method: "GET", url: at("/echo"), headers: { Host: "example.org" } }, "set by the host"],
     [{ method: "GET", url: at("/echo"), body: "text" }, "has no body"],
@@ -186,6 +194,16 @@ describe("an agent of a real host", () => {
     const before = seen.length;
     expect(await call("http_request", input)).toContain(reason);
     expect(seen.length).toBe(before);
+  });
+
+  test("no part of a secret is left where an answer that repeats it is cut", async () => {
+    const told = await call("http_request", { method: "GET", url: at("/again") });
+    const { data } = (await person.ask("GET", `${agent}/files?limit=100`)).body;
+    const { name } = data.find((file: { name: string }) => file.name.startsWith("tool-output/"));
+    const kept = (await person.ask("GET", `${agent}/files/${name}`)).body;
+    expect(kept).toContain("[secret NOTES_TOKEN]");
+    expect(kept).toContain("cut here: the first of");
+    for (const text of [told, kept]) expect(text).not.toContain(SECRET.slice(0, 4));
   });
 
   test("may be sent to another named host by a redirect, which gets no credentials", async () => {
