@@ -7,6 +7,8 @@ import { OUTGOING } from "../limits/outgoing.ts";
 const { answerBytes: MAX_BYTES, callMs } = OUTGOING.mcp;
 /** Objects and lists of an answer: five megabytes of empty ones would hold everybody up for a quarter of a second. */
 const MAX_PARTS = 50_000;
+/** Events of one stream that say something: each is checked as a message, also where it is none. */
+const MAX_EVENTS = 2_000;
 /** Besides the call itself: the runtime's own deadlines come first, and say more. */
 const SLACK_MS = 5_000;
 /** The request that stays open, for notices of changes. */
@@ -36,15 +38,21 @@ export function createServerFetch({ guarded, url: { origin }, headers }: ServerF
     const signals = [init.signal, stays ? null : AbortSignal.timeout(callMs + SLACK_MS)].filter((one) => one != null);
     const signal = AbortSignal.any(signals);
     const answer = await guarded(address, { ...init, headers: sent, signal });
+    // The package reads whatever comes as what it has asked for.
+    if (answer.ok && answer.body !== null && sent.get("accept") === STREAM && !isStream(answer)) {
+      throw new EgressError("protocol", "the server's answer is no event stream");
+    }
     return await bounded(answer);
   };
 }
 
+const STREAM = "text/event-stream";
+const isStream = ({ headers }: Response): boolean => /^text\/event-stream\b/i.test(headers.get("content-type") ?? "");
+
 async function bounded(answer: Response): Promise<Response> {
   const { status, headers, body } = answer;
-  const type = headers.get("content-type") ?? "";
   if (body === null) return answer;
-  if (/^text\/event-stream\b/i.test(type)) {
+  if (isStream(answer)) {
     return new Response(body.pipeThrough(wholeEvents()), { status, headers });
   }
   const text = await readText(body);
@@ -86,6 +94,8 @@ function wholeEvents(): TransformStream<Uint8Array, Uint8Array> {
   const decoder = new TextDecoder();
   let pieces: string[] = [];
   let size = 0;
+  let events = 0;
+  let isFirst = true;
   return new TransformStream({
     transform(piece, controller) {
       size += piece.length;
@@ -96,19 +106,29 @@ function wholeEvents(): TransformStream<Uint8Array, Uint8Array> {
       pieces.push(text);
       if (joined.search(END) < 0) return;
       const known = pieces.join("");
+      const complete: string[] = [];
       let at = 0;
       // What came before has been looked through.
       END.lastIndex = Math.max(0, known.length - joined.length);
       for (let end = END.exec(known); end !== null; end = END.exec(known)) {
-        const event = known.slice(at, END.lastIndex);
-        requireModest(dataOf(event));
-        controller.enqueue(Buffer.from(event));
+        const event = isFirst ? withoutMarks(known.slice(at, END.lastIndex)) : known.slice(at, END.lastIndex);
+        isFirst = false;
+        const data = dataOf(event);
+        requireModest(data);
+        if (data !== "" && ++events > MAX_EVENTS) {
+          throw new EgressError("size", `the server's answer has more than ${MAX_EVENTS} events`);
+        }
+        complete.push(event);
         at = END.lastIndex;
       }
+      controller.enqueue(Buffer.from(complete.join("")));
       pieces = [known.slice(at)];
     },
   });
 }
+
+/** Byte order marks, each in both ways of reading it: parsers skip them, and what they would read is what is checked. */
+const withoutMarks = (text: string): string => text.replace(/^(?:\uFEFF|\u00EF\u00BB\u00BF)+/, "");
 
 const LINE_ENDS = /\r\n|\n|\r/;
 const DATA = "data:";

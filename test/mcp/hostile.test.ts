@@ -138,6 +138,44 @@ test("an answer nested too deep is not read", async () => {
   expect(await add()).toMatchObject({ status: "unreachable", statusReason: expect.stringContaining("200 levels") });
 });
 
+test("nor is one in an event stream that begins with byte order marks, which parsers skip", async () => {
+  const schema = `{"type":"object","x":${"[".repeat(300)}${"]".repeat(300)}}`;
+  for (const marks of ["\uFEFF\uFEFF", "\u00EF\u00BB\u00BF"]) {
+    service.intercept = async (method, request) => {
+      if (method !== "tools/list") return undefined;
+      const { id } = (await request.json()) as { id: number };
+      const answer = `{"jsonrpc":"2.0","id":${id},"result":{"tools":[{"name":"deep","inputSchema":${schema}}]}}`;
+      return new Response(`${marks}data: ${answer}\n\n`, EVENTS);
+    };
+    expect(await add()).toMatchObject({ status: "unreachable", tools: [] });
+    await it.person.ask("DELETE", `${at}/${(await it.person.ask("GET", at)).body.data[0].serverId}`);
+  }
+});
+
+test("of a stream of more events than anybody needs, no more are read", async () => {
+  service.intercept = async (method, request) => {
+    if (method !== "tools/list") return undefined;
+    const { id } = (await request.json()) as { id: number };
+    const answer = `data: {"jsonrpc":"2.0","id":${id},"result":{"tools":[]}}\n\n`;
+    return new Response(`${"data: 1\n\n".repeat(2_000)}${answer}`, EVENTS);
+  };
+  expect(await add()).toMatchObject({ status: "unreachable" });
+});
+
+test("what stays open for notices and is no event stream is not read", async () => {
+  const asked: string[] = [];
+  service.intercept = (method) => {
+    asked.push(method);
+    if (method !== "GET") return undefined;
+    const notice = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}';
+    return new Response(`:"\ndata: ${notice}\n\n`, { headers: { "Content-Type": "application/json" } });
+  };
+  expect((await add()).status).toBe("ready");
+  await called();
+  expect(asked).toContain("GET");
+  expect(asked.filter((method) => method === "tools/list")).toHaveLength(1);
+});
+
 test("a call that is answered 5xx, or whose connection breaks, is not known to be made, and is made once", async () => {
   await add();
   const breaks = [
@@ -213,6 +251,17 @@ test("a secret is sent in its header to its server alone, and is taken out of al
   const told = await called();
   expect(told).toContain("Your token is [secret DOCS_TOKEN].");
   expect(JSON.stringify(await it.person.ask("GET", `${at}/${serverId}`))).not.toContain(value);
+});
+
+test("no part of a secret is left of what a server says when it refuses, also where it is cut", async () => {
+  const value = Buffer.alloc(300, "s3cret").toString("base64");
+  await it.person.ask("POST", `/v1/instances/${it.instance}/secrets`, { key: "LONG_TOKEN", value });
+  await add({ headers: { Authorization: "Bearer {{secret:LONG_TOKEN}}" } });
+  service.intercept = (method) =>
+    method === "tools/call" ? new Response(`Invalid token: ${value}`, { status: 403 }) : undefined;
+  const told = await called();
+  expect(told).toContain("it answered 403: Invalid token: [secret LONG_TOKEN]");
+  expect(told).not.toContain(value.slice(0, 12));
 });
 
 test("a tool that changes after it was approved is withdrawn before a call, and every agent is told", async () => {
