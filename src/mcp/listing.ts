@@ -15,6 +15,9 @@ const MAX_SCHEMA_DEPTH = 24;
 /** Of all of a server's definitions, in UTF-8. */
 const MAX_BYTES = 256 * 1024;
 
+/** Characters of what is said of them; more than is shown. */
+const MAX_NOTES = 10_000;
+
 /** What a server was seen to offer: what agents could have of it, and what was left out of that. */
 export interface Listing {
   tools: ToolDefinition[];
@@ -74,7 +77,8 @@ export async function readListing(listed: readonly ListedTool[], { server, redac
       `${beyond} more tools were left out: at most ${MAX_TOOLS} are taken, of ${MAX_BYTES / 1024} KiB in all`,
     );
   }
-  return { tools, notes: notes.length === 0 ? null : notes.join("; ") };
+  // A name may be the value of a secret too.
+  return { tools, notes: notes.length === 0 ? null : await redact(notes.join("; ").slice(0, MAX_NOTES)) };
 }
 
 /** The definition, or why it cannot be taken. */
@@ -102,7 +106,7 @@ function readTool({ name, description, inputSchema }: ListedTool): ToolDefinitio
 
 const oneText = (description: string | undefined): string => (description ?? "").trim();
 
-const shownName = (name: string): string => JSON.stringify(withoutHidden(name.slice(0, 60)));
+const shownName = (name: string): string => JSON.stringify(withoutHidden(name.slice(0, MAX_NAME)));
 
 /** The text without what a reader does not see. */
 function withoutHidden(text: string): string {

@@ -6,13 +6,13 @@ const toolOf = (name: string, description = "Does it."): ListedTool => ({
   ...{ name, description, inputSchema: { type: "object" } },
 });
 
-/** What is read of a list, and the texts that were searched for secrets. */
+/** What is read of a list, and the definitions that were searched for secrets. */
 async function read(tools: ListedTool[]) {
   const searched: string[] = [];
   const listing = await readListing(tools, {
     server: "docs",
     async redact(text) {
-      searched.push(text);
+      if (text.startsWith("{")) searched.push(text);
       return text.replace("s3cret", "[secret TOKEN]");
     },
   });
@@ -33,6 +33,11 @@ test("of tools that hold secrets no more is searched than is taken of a server's
   );
   expect([searched.length, tools]).toEqual([32, []]);
   expect(notes).toContain("968 more tools were left out");
+});
+
+test("a tool whose name is the value of a secret is left out, and the owner is told without it", async () => {
+  const { tools, notes } = await read([toolOf("s3cret")]);
+  expect([tools, notes]).toEqual([[], '"[secret TOKEN]" was left out: its definition holds the value of a secret']);
 });
 
 test("a definition that is not valid Unicode is left out", async () => {
