@@ -7,7 +7,7 @@ import type { Whose, WorkspacePort } from "../tools/ports.ts";
 import type { ToolContext } from "../tools/tool.ts";
 import type { Written } from "./agent-change.ts";
 import type { Agents, FoundAgent } from "./agents.ts";
-import { isKeptOutput } from "./kept-outputs.ts";
+import { isKeptOutput, type OutputPort } from "./kept-outputs.ts";
 import type { Preconditions } from "./preconditions.ts";
 import type { IndexedFile } from "./workspace-files.ts";
 import type { Workspaces } from "./workspaces.ts";
@@ -35,7 +35,7 @@ const MAX_SEEN_OF_ONE = 2_000;
  * The workspace as an agent's tools use it. Its changes go the way of a person's: with the same checks and quotas, whole
  * or not at all, and nothing of what somebody else has written meanwhile is lost.
  */
-export function createAgentFiles(parts: AgentFilesParts): WorkspacePort {
+export function createAgentFiles(parts: AgentFilesParts): WorkspacePort & OutputPort {
   const { store, instances, agents, workspaces, spend, noteWrite } = parts;
   /** The versions of files as runs have read or written them last. */
   const seen = createFairCache<string>(MAX_SEEN, MAX_SEEN_OF_ONE);
@@ -110,6 +110,9 @@ export function createAgentFiles(parts: AgentFilesParts): WorkspacePort {
       return { bytes, isTainted };
     },
     async write(context, name, text) {
+      if (isKeptOutput(name)) {
+        throw new AppError("invalid_request", `${name}: the host gives names of this form: choose another`);
+      }
       const bytes = Buffer.from(text);
       const known = seen.get(seenBy(context, name));
       if (known !== undefined) {
@@ -117,6 +120,7 @@ export function createAgentFiles(parts: AgentFilesParts): WorkspacePort {
       }
       return await explained(name, () => put(context, name, bytes, asApproved(context) ?? NEW));
     },
+    keep: (context, name, text) => put(context, name, Buffer.from(text), NEW),
     async edit(context, name, change) {
       for (let tried = 1; ; tried++) {
         const { bytes, etag, isTainted } = existing(context, name);
