@@ -1,10 +1,12 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { MAX_OF_ACCOUNT, MAX_OF_CHAIN, MAX_OF_RUN } from "../../src/delegation/rules.ts";
+import { scriptedTool } from "../support/scripted-tools.ts";
 import { type Agents, startAgents } from "./agents.ts";
 
 let it: Agents;
+const paused = Promise.withResolvers<string>();
 beforeAll(async () => {
-  it = await startAgents();
+  it = await startAgents([scriptedTool("pause", "nothing", () => paused.promise)]);
 });
 afterAll(() => it.stop());
 
@@ -78,6 +80,29 @@ test("a full queue is told to the model, and nothing is left half begun", async 
   const { sqlite } = it.server.foundation.store;
   expect(sqlite.query("SELECT count(*) AS open FROM delegations WHERE is_open = 1").get()).toEqual({ open: 0 });
   await it.person.ask("DELETE", it.at(bob));
+});
+
+test("a run that asks in vain goes on, though another of its agent's runs takes its place meanwhile", async () => {
+  const [ada, bob] = [await it.agent("Asks in vain"), await it.agent("Spent Bob")];
+  await it.person.ask("PATCH", it.at(bob), { modelLimits: { tokensPerDay: 1 } });
+  it.when("hang", "HANG");
+  const others = await Promise.all(Array.from({ length: 16 }, (_, at) => it.agent(`Other ${at}`)));
+  // All of the account's places but one.
+  const agents = [...others, ...others, ...others, ...others.slice(1)];
+  for (const agent of agents) {
+    const runId = await it.queue(agent, "hang", { conversationId: await it.conversation(agent) });
+    await it.until(agent, "run.started", runId);
+  }
+  it.when("ask", [["pause", {}]], [["message_agent", { agent: bob, message: "hello" }]], "Well.");
+  const asking = await it.queue(ada, "ask");
+  await it.until(ada, "tool.started", asking);
+  const beside = await it.queue(ada, "beside", { conversationId: await it.conversation(ada) });
+  expect((await it.run(ada, beside)).status).toBe("queued");
+  paused.resolve("Now.");
+  await it.until(ada, "run.completed", beside);
+  await it.until(ada, "run.completed", asking);
+  expect(it.results("ask").at(-1)).toContain("tokensPerDay");
+  await Promise.all(others.map((agent) => it.person.ask("DELETE", it.at(agent))));
 });
 
 test("a person's message does not wait for the copies that are queued", async () => {

@@ -217,7 +217,9 @@ export function createRuns(parts: RunParts): Runs {
     const parked = parking.park(run, waits);
     if (parked === null) return void end(run, LOST, current);
     if (parked.status === "waiting") for (const { waiting } of listeners) waiting?.(parked, waits, progress.isTainted);
-    letGo(run, current, () => parked.status === "running" && queue.addUnfinished(run.agentId, run.instanceId));
+    // Read again: a listener may have decided about its calls, whose `resume` came while the run was still active.
+    const goesOn = () => queries.run(run.runId)?.status === "running";
+    letGo(run, current, () => goesOn() && queue.addUnfinished(run.agentId, run.instanceId));
   }
 
   /** After the commit, frees the run's place, and starts the agent's next runs. */
