@@ -4,7 +4,7 @@ import { createAnswerReader } from "./openai/answer.ts";
 import { createContextSizes } from "./openai/context-sizes.ts";
 import { brokenFailure, CUT, type ModelServer, silentFailure } from "./openai/failure.ts";
 import { type Endpoint, type Fetch, type Opening, openAnswer, type Reader } from "./openai/open-answer.ts";
-import { type Dialect, learnDialect, STANDARD_DIALECT, textsOf, writeRequest } from "./openai/request.ts";
+import { type Dialect, learnDialect, MAX_LEARNT, STANDARD_DIALECT, textsOf, writeRequest } from "./openai/request.ts";
 import { type RequestWatch, watchRequest } from "./openai/watch.ts";
 
 export interface OpenAiOptions {
@@ -100,6 +100,7 @@ export function createOpenAiEngine(options: OpenAiOptions): ModelEngine {
     const bounded = { ...request, maxTokens: answerTokensOf(request) };
     const known = dialects.get(server.model) ?? STANDARD_DIALECT;
     let dialect = known;
+    let lessons = 0;
     for (let retry = 0; ; ) {
       caller.throwIfAborted();
       request.onSent?.();
@@ -125,8 +126,10 @@ export function createOpenAiEngine(options: OpenAiOptions): ModelEngine {
       }
       caller.throwIfAborted();
       const { refusal } = opening;
-      const learnt = refusal === "" ? null : learnDialect(dialect, refusal, bounded, server.prompt);
+      const mayLearn = refusal !== "" && lessons < MAX_LEARNT;
+      const learnt = mayLearn ? learnDialect(dialect, refusal, bounded, server.prompt) : null;
       if (learnt !== null) {
+        lessons++;
         dialect = learnt;
         request.onRefused?.();
         continue;

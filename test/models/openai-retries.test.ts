@@ -223,6 +223,12 @@ describe("a request is retried", () => {
     expect(server.requests.length).toBe(5);
   });
 
+  test("and given up if the server asks for a little less each time", async () => {
+    const server = mock(...Array.from({ length: 20 }, (_, at) => refused(`at most ${100 - at} completion tokens`)));
+    expect((await failure(ask(server.url))).kind).toBe("rejected");
+    expect(server.requests.map(({ body }) => body.max_tokens)).toEqual([4096, 100, 99, 98, 97, 96, 95]);
+  });
+
   const WHOLE = { stream_options: { include_usage: true }, temperature: 0.2, max_tokens: 50 };
 
   test.each<[string, Partial<ModelRequest>, string[]]>([

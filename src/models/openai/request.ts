@@ -28,6 +28,11 @@ export const STANDARD_DIALECT: Dialect = {
 };
 
 /**
+ * What one call may learn: five things, of which the form of an answer has two steps. A server that asks for one token less
+ * each time would be asked thousands of times.
+ */
+export const MAX_LEARNT = 6;
+/**
  * A server that reserves the whole answer (vLLM) refuses one that does not fit its context: reserve a quarter of it.
  */
 const ANSWER_SHARE = 4;
