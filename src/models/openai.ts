@@ -1,7 +1,9 @@
+import { lazily } from "../lib/lazily.ts";
 import { waitFor } from "../lib/wait-for.ts";
 import type { ModelAbilities, ModelEngine, ModelEvent, ModelRequest } from "./engine.ts";
 import { createAnswerReader } from "./openai/answer.ts";
 import { createContextSizes } from "./openai/context-sizes.ts";
+import { oneLine } from "./openai/echo.ts";
 import { brokenFailure, CUT, type ModelServer, silentFailure } from "./openai/failure.ts";
 import { type Endpoint, type Fetch, type Opening, openAnswer, type Reader } from "./openai/open-answer.ts";
 import { type Dialect, learnDialect, MAX_LEARNT, STANDARD_DIALECT, textsOf, writeRequest } from "./openai/request.ts";
@@ -84,18 +86,15 @@ export function createOpenAiEngine(options: OpenAiOptions): ModelEngine {
     );
 
   async function* stream(request: ModelRequest, caller: AbortSignal): AsyncGenerator<ModelEvent[]> {
-    let prompt: string[] | undefined;
+    // Only refusals are compared with them.
+    const texts = lazily(() => textsOf(request));
     const server: ModelServer = {
       origin: endpoint.url.origin,
       model: nameOf(request.model),
       apiKey,
       keySetting: options.keySetting ?? "ROOST_OPENAI_API_KEY",
       urlSetting: options.urlSetting ?? "ROOST_OPENAI_BASE_URL",
-      // Only refusals are compared with it.
-      get prompt() {
-        prompt ??= textsOf(request);
-        return prompt;
-      },
+      prompt: lazily(() => oneLine(texts().join("\n"))),
     };
     const bounded = { ...request, maxTokens: answerTokensOf(request) };
     const known = dialects.get(server.model) ?? STANDARD_DIALECT;
@@ -127,17 +126,18 @@ export function createOpenAiEngine(options: OpenAiOptions): ModelEngine {
       caller.throwIfAborted();
       const { refusal } = opening;
       const mayLearn = refusal !== "" && lessons < MAX_LEARNT;
-      const learnt = mayLearn ? learnDialect(dialect, refusal, bounded, server.prompt) : null;
+      const learnt = mayLearn ? learnDialect(dialect, refusal, bounded, texts()) : null;
       if (learnt !== null) {
         lessons++;
         dialect = learnt;
         request.onRefused?.();
         continue;
       }
-      if (opening.failure.kind !== "unavailable" || retry === MAX_RETRIES) throw opening.failure;
+      const failure = opening.failure();
+      if (failure.kind !== "unavailable" || retry === MAX_RETRIES) throw failure;
       request.onRefused?.();
       const waitMs = backoffMs(retry++, opening.retryAfterMs);
-      const { message, detail = message } = opening.failure;
+      const { message, detail = message } = failure;
       const { accountId, instanceId, runId } = request;
       const whose = { accountId, instanceId, runId };
       options.log?.({ server: server.origin, model: server.model, ...whose, attempt: retry, waitMs, reason: detail });

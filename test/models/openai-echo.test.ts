@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import { withoutEchoes } from "../../src/models/openai/echo.ts";
+import { oneLine, withoutEchoes } from "../../src/models/openai/echo.ts";
 
-const PROMPT = ["You are Ada, a librarian.", "My password is correct-horse-battery,\nplease keep it."];
+const PROMPT = oneLine("You are Ada, a librarian.\nMy password is correct-horse-battery,\nplease keep it.");
 
 test.each([
   ["bad input: correct-horse-battery, please keep it.", "bad input…"],
@@ -14,18 +14,19 @@ test.each([
 });
 
 test("also if it is repeated as JSON, with escapes", () => {
-  const prompt = ['pin: 1234\n"Bob" 5\ncode: 5678', "C:\\new\\table\\rows\\by\\name"];
-  for (const text of prompt) {
+  const texts = ['pin: 1234\n"Bob" 5\ncode: 5678', "C:\\new\\table\\rows\\by\\name"];
+  const prompt = oneLine(texts.join("\n"));
+  for (const text of texts) {
     expect(withoutEchoes(`bad input: "${text}"`.replaceAll("\n", " "), prompt)).toBe('bad input: "…"');
     expect(withoutEchoes(`bad input: ${JSON.stringify(text)}`, prompt)).toBe('bad input: "…"');
   }
-  expect(withoutEchoes("cannot read C:\\new\\file", [])).toBe("cannot read C:\\new\\file");
+  expect(withoutEchoes("cannot read C:\\new\\file", "")).toBe("cannot read C:\\new\\file");
   expect(withoutEchoes("cannot read \\New", prompt)).toBe("cannot read \\New");
 });
 
 test("a server's own words stay as they are", () => {
   for (const words of ["", "The model is overloaded.", "quota of org-acme is used up (429)", "horse", "please"]) {
     expect(withoutEchoes(words, PROMPT)).toBe(words);
-    expect(withoutEchoes(words, [])).toBe(words);
+    expect(withoutEchoes(words, "")).toBe(words);
   }
 });

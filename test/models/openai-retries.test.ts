@@ -1,5 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import type { ModelRequest } from "../../src/models/engine.ts";
+import { openAnswer } from "../../src/models/openai/open-answer.ts";
+import { watchRequest } from "../../src/models/openai/watch.ts";
 import { createOpenAiEngine } from "../../src/models/openai.ts";
 import { openFullListener } from "../support/full-listener.ts";
 import type { MockAnswer } from "../support/mock-model-server.ts";
@@ -248,6 +250,25 @@ describe("a request is retried", () => {
     expect(server.requests.at(-2)?.body).toMatchObject({ max_tokens: 1 });
     expect(server.requests.at(-1)?.body).toMatchObject(WHOLE);
   });
+});
+
+test("a refusal is compared with the prompt only when it is reported", async () => {
+  const { url } = mock({ kind: "status", status: 400, body: { error: "bad input: the only spare key" } });
+  let compared = 0;
+  const server = {
+    ...{ origin: url, model: "mock", apiKey: undefined, keySetting: "", urlSetting: "" },
+    prompt() {
+      compared++;
+      return "the only spare key";
+    },
+  };
+  const endpoint = { url: new URL(`${url}/chat/completions`), headers: {}, connectTimeoutMs: 60_000, fetch: undefined };
+  const watch = watchRequest(new AbortController().signal, 60_000);
+  const opening = await openAnswer(endpoint, server, "{}", watch);
+  watch.close();
+  if (opening.kind === "open") return expect.unreachable();
+  expect([opening.refusal, compared]).toEqual(['{"error":"bad input: the only spare key"}', 0]);
+  expect([opening.failure().detail, compared]).toEqual([expect.stringContaining("bad input: …"), 1]);
 });
 
 describe("an abort ends everything with the signal's reason", () => {

@@ -4,15 +4,14 @@ const STEP = 4;
 
 /**
  * Replaces the parts of a server's error that repeat the prompt by "…", because the operator's log must not contain
- * message text. `words` must be short: it finds repetitions of 15 characters or more, with one search of the prompt for
- * every four characters.
+ * message text. `prompt` is on one line. `words` must be short: it finds repetitions of 15 characters or more, with one
+ * search of the prompt for every four characters.
  */
-export function withoutEchoes(words: string, prompt: readonly string[]): string {
-  const text = oneLine(prompt.join("\n"));
-  const shown = withoutParts(words, text);
+export function withoutEchoes(words: string, prompt: string): string {
+  const shown = withoutParts(words, prompt);
   // Some repeat it as JSON.
   const plain = oneLine(withoutEscapes(words));
-  const shownOfPlain = withoutParts(plain, text);
+  const shownOfPlain = withoutParts(plain, prompt);
   return shownOfPlain !== plain && shownOfPlain.length < shown.length ? shownOfPlain : shown;
 }
 

@@ -12,8 +12,8 @@ export interface ModelServer {
   /** The names of the settings that may need to be fixed. */
   keySetting: string;
   urlSetting: string;
-  /** The texts sent, which its errors may repeat. */
-  prompt: readonly string[];
+  /** The texts sent, on one line, which its errors may repeat. */
+  prompt(): string;
 }
 
 /** Messages for tenants. They reveal neither the server, nor its address, nor its error text. */
@@ -135,7 +135,7 @@ function describe(server: ModelServer, error: unknown): ServerError {
 function clean(server: ModelServer, message: string): string {
   const hidden = server.apiKey ? message.replaceAll(server.apiKey, "…") : message;
   const line = oneLine(hidden.slice(0, 4000));
-  return withoutEchoes(line.length > 300 ? `${line.slice(0, 299)}…` : line, server.prompt);
+  return withoutEchoes(line.length > 300 ? `${line.slice(0, 299)}…` : line, server.prompt());
 }
 
 const OVERFLOW_CODE = /context_length_exceeded|exceed_context_size/;

@@ -8,10 +8,13 @@ export type Fetch = (url: string, init: BunFetchRequestInit, runId?: string) => 
 export type Reader = ReadableStreamDefaultReader<Uint8Array>;
 export type ReadResult = Awaited<ReturnType<Reader["read"]>>;
 
-/** The outcome of one request, up to the first byte of the answer's body. `refusal` is the body of a 400 or 422. */
+/**
+ * The outcome of one request, up to the first byte of the answer's body. `refusal` is the body of a 400 or 422; `failure`
+ * searches the prompt for what the server repeats of it, so it is for what is reported.
+ */
 export type Opening =
   | { kind: "open"; reader: Reader; first: ReadResult }
-  | { kind: "failed"; failure: ModelError; refusal: string; retryAfterMs: number | null };
+  | { kind: "failed"; failure: () => ModelError; refusal: string; retryAfterMs: number | null };
 
 export interface Endpoint {
   url: URL;
@@ -63,7 +66,7 @@ export async function openAnswer(
     if (watch.signal.aborted && !unconnected) throw cause;
     const failure =
       cause instanceof ModelError ? cause : connectFailure(server, unconnected ? "ETIMEDOUT" : errorCode(cause));
-    return { kind: "failed", failure, refusal: "", retryAfterMs: null };
+    return { kind: "failed", failure: () => failure, refusal: "", retryAfterMs: null };
   } finally {
     answered = true;
     watch.endWait();
@@ -83,10 +86,9 @@ async function readRefusal(server: ModelServer, response: Response, watch: Reque
     if (watch.signal.aborted) throw cause;
     // An incomplete refusal is still a refusal: the status has arrived.
   }
-  const failure = statusFailure(server, response.status, refusal);
   return {
     kind: "failed",
-    failure,
+    failure: () => statusFailure(server, response.status, refusal),
     refusal: response.status === 400 || response.status === 422 ? refusal : "",
     retryAfterMs: retryAfterMs(response.headers.get("Retry-After")),
   };
