@@ -53,7 +53,7 @@ export interface App {
   url: string;
   routes: readonly Route[];
   meterTimer: Pick<MeterTimer, "tick">;
-  scheduleTimer: Pick<ScheduleTimer, "tick">;
+  scheduleTimer: Pick<ScheduleTimer, "tick" | "stop">;
   payments: Pick<Payments, "tick">;
   /** Decides about what runs wait for. */
   runs: Pick<Runs, "resume" | "listen">;

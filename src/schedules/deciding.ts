@@ -35,6 +35,8 @@ export interface Deciding {
   decide(schedule: Schedule): Slot[];
   /** The same where that has thrown: nothing is started. */
   giveUp(schedule: Schedule): Slot[];
+  /** The same where its times are about to change: nobody wants the old ones any more, so nothing is started. */
+  letPass(schedule: Schedule): Slot[];
   /** Starts a run now. Throws what a message does that is refused. Call it in a transaction. */
   runNow(schedule: Schedule, found: FoundAgent): Run;
 }
@@ -137,12 +139,18 @@ export function createDeciding(parts: DecidingParts): Deciding {
     runNow,
     decide: (schedule) => decideBy(outcomeOf, schedule),
     giveUp: (schedule) => decideBy(() => BROKEN, schedule),
+    letPass: (schedule) => decideBy(() => CHANGED, schedule),
   };
 }
 
 const BROKEN = {
   status: "failed",
   reason: "the run could not be started; the cause is in the host's log",
+  runId: null,
+} as const;
+const CHANGED = {
+  status: "skipped",
+  reason: "the schedule's times were changed, or it was switched off, before this one was decided",
   runId: null,
 } as const;
 const MISSED = { status: "missed", reason: "the host was not running at that time", runId: null } as const;

@@ -34,6 +34,8 @@ export interface ScheduleParts {
   queries: ScheduleQueries;
   quotas: Pick<Quotas, "requireHistoryRoom">;
   modelChoice: { allows(model: string, instanceId: string): boolean; expected: string };
+  /** Decides that the times that have come pass without a run; returns them. */
+  letPass(schedule: Schedule): Slot[];
   /** Called after a change, when the next time may be another. */
   changed(): void;
 }
@@ -72,7 +74,8 @@ const BEAT = {
 export const recurrenceOf = ({ cron, everySeconds, anchor, timeZone }: Schedule): Recurrence =>
   cron === null ? { cron, everySeconds: everySeconds as number, anchor } : { cron, everySeconds: null, timeZone };
 
-export function createSchedules({ clock, queries, quotas, modelChoice, changed }: ScheduleParts): Schedules {
+export function createSchedules(parts: ScheduleParts): Schedules {
+  const { clock, queries, quotas, modelChoice, letPass, changed } = parts;
   const refuse = (message: string) => new AppError("invalid_request", message);
 
   function check({ cron, everySeconds, model }: ScheduleSettings, instanceId: string): void {
@@ -110,10 +113,19 @@ export function createSchedules({ clock, queries, quotas, modelChoice, changed }
     const isBack = settings.enabled && !schedule.enabled;
     const anchor = isOther || isBack ? now : schedule.anchor;
     const failuresInARow = isBack ? 0 : schedule.failuresInARow;
-    const updated = withNext({ ...settings, anchor, failuresInARow, updatedAt: now }, now);
+    const updated = planned(schedule, { ...settings, anchor, failuresInARow, updatedAt: now }, now);
     queries.update(schedule.scheduleId, updated);
     changed();
     return updated;
+  }
+
+  /** A time that has come and is not decided yet is not lost: the timer may be late, or the host have just started. */
+  function planned(before: Schedule, after: Schedule, now: number): Schedule {
+    const { nextAt } = before;
+    const hasSameTimes = after.enabled && Bun.deepEquals(recurrenceOf(before), recurrenceOf(after));
+    if (hasSameTimes && nextAt !== null && nextAt <= now) return { ...after, nextAt };
+    const lastSlot = letPass(before).at(-1)?.slotAt ?? before.lastSlot;
+    return withNext({ ...after, lastSlot }, now);
   }
 
   function refuseHeartbeat({ kind }: Schedule): void {

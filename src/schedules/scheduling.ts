@@ -49,7 +49,8 @@ export function createScheduling(parts: SchedulingParts): Scheduling {
     dutiesOf: dutiesIn(workspaces),
   });
   const timer = createScheduleTimer({ store, clock, log, queries, deciding, outcomes });
-  const schedules = createSchedules({ clock, queries, quotas, modelChoice, changed: timer.changed });
+  const { letPass } = deciding;
+  const schedules = createSchedules({ clock, queries, quotas, modelChoice, letPass, changed: timer.changed });
   agents.listen({ heartbeatSet: (agent) => schedules.setHeartbeat(agent, true) });
   return { schedules, deciding, timer };
 }

@@ -147,6 +147,15 @@ test("a change of its hours leaves its rhythm, and one that is set again goes on
   expect(await conversations()).toMatchObject([{ messageCount: 4 }]);
 });
 
+test("a beat that has come and is not decided yet outlives a change of its hours", async () => {
+  const scheduleId = await beat();
+  await it.talk.server.app.scheduleTimer.stop();
+  it.clock.step(HOUR);
+  await agent({ heartbeat: { ...EACH_HOUR, activeHours: { from: "06:00", to: "22:00" } } });
+  await it.pass(0);
+  expect(await it.slots(scheduleId)).toMatchObject([{ slotAt: "2026-11-22T13:00:30.000Z", status: "ran" }]);
+});
+
 test.each([
   [{ everySeconds: 299 }, "heartbeat.everySeconds: expected a whole number from 300 to 31536000"],
   [{ timeZone: "UTC" }, "heartbeat.everySeconds: expected a whole number from 300 to 31536000"],

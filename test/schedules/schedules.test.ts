@@ -33,6 +33,12 @@ async function hourly(message: string, more: object = {}): Promise<string> {
   return made.body.scheduleId;
 }
 
+/** Lets time pass, and decides about nothing. */
+async function passUndecided(ms: number): Promise<void> {
+  await talk.server.app.scheduleTimer.stop();
+  clock.step(ms);
+}
+
 /** Lets time pass, and waits until the runs that began have ended. */
 async function pass(ms: number): Promise<void> {
   clock.step(ms);
@@ -183,6 +189,36 @@ test.each([
     }
   },
 );
+
+test("a time that has come and is not decided yet outlives a change of the message", async () => {
+  const scheduleId = await hourly("Hello");
+  await passUndecided(HOUR);
+  const { body } = await ask("PATCH", talk.at(`/schedules/${scheduleId}`), { message: "Hello again" });
+  expect(body).toMatchObject({ nextAt: "2026-11-22T13:00:00.000Z", lastSlot: null });
+  await pass(0);
+  expect(await slots(scheduleId)).toMatchObject([{ slotAt: "2026-11-22T13:00:00.000Z", status: "ran" }]);
+  expect(talk.mock.requests.map(({ body }) => body.messages.at(-1).content)).toEqual(["Hello again"]);
+});
+
+test.each<[object, string | null]>([
+  [{ cron: "30 * * * *" }, "2026-11-22T13:30:00.000Z"],
+  [{ enabled: false }, null],
+])("a time that has come and is not decided yet is skipped by a change to %j, and recorded", async (change, nextAt) => {
+  const scheduleId = await hourly("Hello");
+  await passUndecided(HOUR);
+  const { body } = await ask("PATCH", talk.at(`/schedules/${scheduleId}`), change);
+  expect(body).toMatchObject({ nextAt, lastSlot: "2026-11-22T13:00:00.000Z" });
+  await pass(0);
+  expect(await slots(scheduleId)).toMatchObject([
+    {
+      slotAt: "2026-11-22T13:00:00.000Z",
+      status: "skipped",
+      reason: "the schedule's times were changed, or it was switched off, before this one was decided",
+    },
+  ]);
+  expect(await stored(scheduleId)).toMatchObject({ nextAt, lastSlot: "2026-11-22T13:00:00.000Z" });
+  expect(talk.mock.requests).toEqual([]);
+});
 
 test("a stopped instance and inactive hours skip a time, and say why", async () => {
   const scheduleId = await hourly("Hello", { activeHours: { from: "22:00", to: "06:00" }, timeZone: "Asia/Tokyo" });
