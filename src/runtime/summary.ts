@@ -12,11 +12,12 @@ const MAX_NAMES = 500;
 const MIN_QUOTE = 8;
 const LEFT_OUT = "(Older ones are left out.)";
 
-/** Names that later work needs exactly: of files and pages, and ids of every kind. */
+/** What file names with their folders are looked for in, one by one: it takes the square of its length. */
+const PATH = /[\p{L}\p{N}_./-]+/gu;
+const FILE = /(?:[\p{L}\p{N}_.-]+\/)*[\p{L}\p{N}_-]{2,}\.\p{L}[\p{L}\p{N}]{0,7}(?![\p{L}\p{N}_])/gu;
+/** Other names that later work needs exactly: of pages, and ids of every kind. */
 const NAMES = [
   /https?:\/\/[^\s"'<>)\]}]+[^\s"'<>)\]}.,;:!?]/gu,
-  // File names, with folders.
-  /(?:[\p{L}\p{N}_.-]+\/)*[\p{L}\p{N}_-]{2,}\.\p{L}[\p{L}\p{N}]{0,7}(?![\p{L}\p{N}_])/gu,
   // agt_0190f5e2, PROJ-17, #1234, order numbers, hashes, and whatever else mixes letters and digits.
   /(?<![\p{L}\p{N}_])#\d+/gu,
   /(?<![\p{L}\p{N}_-])\p{Lu}{2,10}-\d+/gu,
@@ -24,14 +25,17 @@ const NAMES = [
   /(?<![\p{L}\p{N}_])(?=[\p{L}_]*\p{N})[\p{L}\p{N}_]{6,}(?![\p{L}\p{N}_])/gu,
   /(?<![\p{N}.])\d{5,}(?![\p{N}])/gu,
 ];
-const QUOTED = /"([^"\n]+)"|“([^”\n]+)”|„([^“\n]+)“|«([^»\n]+)»/gu;
+/** None has its own opening mark in it: marks that are never closed would each be followed to the line's end. */
+const QUOTED = /"([^"\n]+)"|“([^“”\n]+)”|„([^„“\n]+)“|«([^«»\n]+)»/gu;
 
 /** The names in a text, each once, in their order. */
 export function namesIn(text: string): string[] {
   const found = new Map<string, number>();
-  for (const form of NAMES) {
-    for (const { 0: name, index } of text.matchAll(form)) if (!found.has(name)) found.set(name, index);
-  }
+  const findAll = (form: RegExp, within: string, at = 0) => {
+    for (const { 0: name, index } of within.matchAll(form)) if (!found.has(name)) found.set(name, at + index);
+  };
+  for (const { 0: path, index } of text.matchAll(PATH)) if (path.length <= MAX_ITEM) findAll(FILE, path, index);
+  for (const form of NAMES) findAll(form, text);
   const names = [...found]
     .sort(([, one], [, other]) => one - other)
     .map(([name]) => name)
