@@ -126,6 +126,17 @@ function environment() {
   const env = { ...process.env };
   // Bun must trust what npm was told to trust.
   if (env.npm_config_cafile) env.NODE_EXTRA_CA_CERTS ??= env.npm_config_cafile;
+  // Nor does it know npm's own settings of a proxy, or go past one to this machine.
+  const proxied = {
+    HTTP_PROXY: env.npm_config_proxy,
+    HTTPS_PROXY: env.npm_config_https_proxy || env.npm_config_proxy,
+    NO_PROXY: env.npm_config_noproxy,
+  };
+  for (const [name, value] of Object.entries(proxied)) {
+    if (value && value !== "null" && !env[name] && !env[name.toLowerCase()]) env[name] = value;
+  }
+  const others = env.no_proxy || env.NO_PROXY;
+  env.NO_PROXY = env.no_proxy = [...(others ? [others] : []), "localhost", "127.0.0.1", "::1"].join(",");
   // With this variable set, a binary built with Bun acts as Bun itself.
   delete env.BUN_BE_BUN;
   // Concurrent requests to a model server. Bun's default is 256, and it reads this only when it starts.

@@ -1,5 +1,9 @@
 #!/usr/bin/env bun
 // Which role is this process? Nothing else: each role loads only what it needs.
+import { bypassProxyHere } from "./lib/no-proxy.ts";
+
+bypassProxyHere(process.env);
+
 // The build makes the JIT wait (scripts/compile.ts), which suits commands and a start: the others end that here.
 if (process.argv[2] === "model-process") {
   const { runModelProcess } = await import("./models/local/process.ts");

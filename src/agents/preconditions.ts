@@ -18,8 +18,11 @@ export function checkPreconditions({ ifMatch, ifNoneMatch }: Preconditions, read
   }
 }
 
+/** What proxies that compress (Caddy, Apache) write into an answer's ETag, and leave in If-Match. */
+const ENCODED = /-(?:gzip|zstd|br|deflate)"$/;
+
 const names = (header: string, etag: string): boolean =>
-  header.split(",").some((tag) => tag.trim() === "*" || tag.trim() === etag);
+  header.split(",").some((tag) => tag.trim() === "*" || tag.trim().replace(ENCODED, '"') === etag);
 
 /** Whether If-None-Match names this ETag: also as a weak one, into which a proxy that compresses turns it (RFC 9110, 13.1.2). */
 export const namesWeakly = (header: string, etag: string): boolean =>

@@ -158,7 +158,7 @@ test("the hub's token is never shown", async () => {
   for (const { output, errors } of told) expect(output + errors).not.toContain("topsecret");
 });
 
-test("a proxy of the environment is used", async () => {
+test("a proxy of the environment is used, though not for what is on this machine", async () => {
   const seen: string[] = [];
   const proxy = Bun.serve({
     port: 0,
@@ -169,6 +169,11 @@ test("a proxy of the environment is used", async () => {
   });
   const env = { ROOST_MODEL_HUB: "http://hub.example", HTTP_PROXY: `http://127.0.0.1:${proxy.port}` };
   const pulled = await operate(home, ["models", "pull", REPOSITORY, "--name", "proxied"], { env });
+  for (const more of [{}, { NO_PROXY: "intranet.example" }, { no_proxy: "intranet.example" }]) {
+    const direct = { ROOST_MODEL_HUB: hub.url, HTTP_PROXY: env.HTTP_PROXY, ...more };
+    const none = await operate(home, ["models", "pull", "tests/None", "--name", "none"], { env: direct });
+    expect(none.errors).toContain(`${hub.url} has no model tests/None`);
+  }
   await proxy.stop(true);
   expect(pulled.errors).toContain("http://hub.example has no model tests/Tiny-Model");
   expect(seen).toEqual(["http://hub.example/api/models/tests/Tiny-Model/revision/main"]);
