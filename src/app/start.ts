@@ -260,13 +260,14 @@ async function startOn(
       await features.memory.settled();
     },
     async stop() {
+      // First: a service manager ends a backup's process at the same moment, which must count as this stop.
+      const backupsStopped = backups?.stop();
       ready = false;
       clearInterval(expiry);
       clearTimeout(probing);
       housekeeping.stop();
       await check.stop();
       retention.stop();
-      const backupsStopped = backups?.stop();
       await features.scheduling.timer.stop();
       conversations.hub.endAll();
       lasting.stop();

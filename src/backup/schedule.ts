@@ -119,6 +119,8 @@ export function createBackupSchedule(parts: ScheduleParts): BackupSchedule {
   async function checkNewest({ name }: StoredBackup): Promise<void> {
     const path = destination.pathOf(name);
     const failure = await parts.check(path).then(() => null, messageOf);
+    // A trial that the stop has ended says nothing of the backup; the next start makes another.
+    if (failure !== null && parts.signal.aborted) return;
     const trial: Trial = { file: path, checkedAtMs: clock.now(), failure };
     writePrivateFile(trialPath(dataDir), JSON.stringify(trial));
     if (failure === null) {

@@ -5,7 +5,7 @@ import { basename, join } from "node:path";
 import { openFoundation } from "../../src/app/foundation.ts";
 import { createBackup } from "../../src/backup/create.ts";
 import { type Destination, locate, openDestination } from "../../src/backup/destination.ts";
-import { createBackupSchedule, type ScheduleParts } from "../../src/backup/schedule.ts";
+import { createBackupSchedule, readTrial, type ScheduleParts } from "../../src/backup/schedule.ts";
 import { verifyBackup } from "../../src/backup/verify.ts";
 
 const HOUR = 60 * 60 * 1000;
@@ -187,6 +187,22 @@ test("what the stop of the server ends has not failed", async () => {
   await one.tick();
   expect(one.figures().failed).toBe(0);
   expect(mails).toEqual([]);
+});
+
+test("a trial restore that the stop of the server ends says nothing of the backup, and the next start tries again", async () => {
+  const stopping = new AbortController();
+  const one = schedule({
+    signal: stopping.signal,
+    async check() {
+      stopping.abort();
+      throw new Error("its process was ended");
+    },
+  });
+  await one.tick();
+  expect(one.figures()).toMatchObject({ made: 1, failed: 0, bad: 0 });
+  expect(readTrial(dataDir)).toBeNull();
+  await schedule().tick();
+  expect(readTrial(dataDir)).toMatchObject({ failure: null });
 });
 
 test.each(["list", "remove"] as const)(
