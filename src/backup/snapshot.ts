@@ -7,7 +7,7 @@ import { shortageOf } from "../lib/free-space.ts";
 import { makePrivateFolder } from "../lib/private-file.ts";
 import { MANIFEST, manifestPath } from "../models/store/manifest.ts";
 import { listModels } from "../models/store/store.ts";
-import { openError, waitForOthers } from "../storage/connection.ts";
+import { bytesOfCopy, openError, waitForOthers } from "../storage/connection.ts";
 import { schemaVersion } from "../storage/migrate.ts";
 import type { ArchivedFile } from "./archive.ts";
 import { ifGone, removeLeftBehind } from "./left-behind.ts";
@@ -88,14 +88,11 @@ export async function takeSnapshot(dataDir: string, { withKeys }: { withKeys: bo
   }
 }
 
-/** The size of its copy, which has no free pages. */
 function bytesOfDatabase(path: string): number {
   try {
     using sqlite = new Database(path, { readonly: true });
     waitForOthers(sqlite);
-    const size = `SELECT (page_count - freelist_count) * page_size AS bytes
-      FROM pragma_page_count, pragma_freelist_count, pragma_page_size`;
-    return sqlite.query<{ bytes: number }, []>(size).get()?.bytes ?? 0;
+    return bytesOfCopy(sqlite);
   } catch (error) {
     throw openError(path, error);
   }

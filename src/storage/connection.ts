@@ -79,6 +79,13 @@ export function prepareConnection(sqlite: Database): void {
   sqlite.run("PRAGMA journal_size_limit = 67108864");
 }
 
+/** The size of a copy of the database, which has no free pages. */
+export function bytesOfCopy(sqlite: Database): number {
+  const size = `SELECT (page_count - freelist_count) * page_size AS bytes
+    FROM pragma_page_count, pragma_freelist_count, pragma_page_size`;
+  return sqlite.query<{ bytes: number }, []>(size).get()?.bytes ?? 0;
+}
+
 /** SQLite's busy timeout does not cover this switch, which another process may be making at the same moment. */
 function switchToWal(sqlite: Database): void {
   for (let tries = 1; ; tries++) {

@@ -1,8 +1,9 @@
 import type { Database } from "bun:sqlite";
-import { existsSync, readdirSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, readdirSync, rmSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { shortageNow } from "../lib/free-space.ts";
 import { copyPrivateFile, keepOwner, makePrivateFolder, syncFile, syncFolder } from "../lib/private-file.ts";
-import { waitForOthers } from "./connection.ts";
+import { bytesOfCopy, waitForOthers } from "./connection.ts";
 import { catchUp } from "./early-builds.ts";
 import firstLight from "./migrations/0001-first-light.sql" with { type: "text" };
 import money from "./migrations/0002-money.sql" with { type: "text" };
@@ -85,7 +86,7 @@ export const schemaVersion = (sqlite: Database): number =>
 /**
  * Brings the schema to this binary's version in one transaction, after a copy into `<data>/backups/`, so that a failed
  * migration leaves the data as it was. An empty database gets the whole schema at once. Throws when the data is newer than
- * the binary (docs/contract/operations.md, Upgrades) or another program's.
+ * the binary (docs/contract/operations.md, Upgrades) or another program's, or if the disk has no room for the copy.
  */
 export function migrate(sqlite: Database, dataDir: string, migrations: readonly string[] = MIGRATIONS): void {
   const from = schemaVersion(sqlite);
@@ -98,7 +99,7 @@ export function migrate(sqlite: Database, dataDir: string, migrations: readonly 
   if (from === 0 && sqlite.query("SELECT 1 FROM sqlite_schema").get() !== null) {
     throw new Error(`the database in ${dataDir} is not Roost's; choose another data folder with --data`);
   }
-  if (from > 0) backUpBeforeMigrating(sqlite, dataDir, from);
+  const copy = from > 0 ? copyFor(dataDir, from) : null;
   const migrateAll = sqlite.transaction(() => {
     // Read again: another process may have migrated while this one waited.
     const version = schemaVersion(sqlite);
@@ -106,9 +107,14 @@ export function migrate(sqlite: Database, dataDir: string, migrations: readonly 
     else for (const sql of migrations.slice(catchUp(sqlite, version))) sqlite.run(sql);
     sqlite.run(`PRAGMA user_version = ${migrations.length}`);
   });
-  waitForOthers(sqlite, MIGRATION_WAIT_MS);
   try {
+    if (copy !== null) backUpBeforeMigrating(sqlite, dataDir, copy);
+    waitForOthers(sqlite, MIGRATION_WAIT_MS);
     migrateAll.exclusive();
+  } catch (error) {
+    // Each of a service manager's restarts would leave one more.
+    if (copy !== null) for (const path of [copy, auditHeadOf(copy)]) rmSync(path, { force: true });
+    throw error;
   } finally {
     waitForOthers(sqlite);
   }
@@ -117,11 +123,16 @@ export function migrate(sqlite: Database, dataDir: string, migrations: readonly 
 const COPY = /^before-migration-from-(\d+)-(\d{4}-\d\d-\d\dT\d\d)-(\d\d)-(\d\d)-(\d{3})Z\.db$/;
 const AUDIT_HEAD = "audit-head.json";
 
-function backUpBeforeMigrating(sqlite: Database, dataDir: string, version: number): void {
-  const folder = join(dataDir, "backups");
-  makePrivateFolder(folder);
+function copyFor(dataDir: string, version: number): string {
   const time = new Date().toISOString().replaceAll(/[:.]/g, "-");
-  const copy = join(folder, `before-migration-from-${version}-${time}.db`);
+  return join(dataDir, "backups", `before-migration-from-${version}-${time}.db`);
+}
+
+function backUpBeforeMigrating(sqlite: Database, dataDir: string, copy: string): void {
+  const folder = dirname(copy);
+  makePrivateFolder(folder);
+  const shortage = shortageNow(folder, bytesOfCopy(sqlite));
+  if (shortage !== null) throw new Error(`a copy of the database from before its migration ${shortage}`);
   // A rollback needs the checkpoint that belongs to the database: the audit log would otherwise seem cut short.
   if (existsSync(join(dataDir, AUDIT_HEAD))) {
     copyPrivateFile(join(dataDir, AUDIT_HEAD), auditHeadOf(copy));

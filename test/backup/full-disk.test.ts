@@ -1,17 +1,6 @@
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import {
-  closeSync,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  readdirSync,
-  rmSync,
-  statfsSync,
-  truncateSync,
-  writeFileSync,
-  writeSync,
-} from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createTarPacker } from "modern-tar";
@@ -20,8 +9,8 @@ import { openDestination } from "../../src/backup/destination.ts";
 import { restoreBackup } from "../../src/backup/restore.ts";
 import { verifyBackup } from "../../src/backup/verify.ts";
 import { canMount, mounted } from "../support/mounted.ts";
+import { enlarge, tooMuch } from "../support/too-large.ts";
 
-const GIB = 2 ** 30;
 const NO_ROOM = /needs \d+ MB, and 269 MB must stay free, but the disk of .* has \d+ MB; free some space there/;
 
 let dataDir: string;
@@ -30,14 +19,12 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dataDir, { recursive: true, force: true }));
 
-/** Twice what the disk has: other programs may free some meanwhile. */
-function tooMuch(): number {
-  const { bavail, bsize } = statfsSync(dataDir);
-  return 2 * Math.ceil((bavail * bsize) / GIB) * GIB;
-}
-
 test("a database that the disk has no room to copy is not copied", async () => {
-  makeDatabase(join(dataDir, "roost.db"), tooMuch());
+  const path = join(dataDir, "roost.db");
+  const sqlite = new Database(path);
+  sqlite.run("CREATE TABLE t (x)");
+  sqlite.close();
+  enlarge(path, tooMuch(dataDir));
   const destination = openDestination(join(dataDir, "backups"));
   const making = createBackup({ dataDir, destination, name: "a.tar.zst", withKeys: false, passphrase: null });
   await expect(making).rejects.toThrow(NO_ROOM);
@@ -45,7 +32,7 @@ test("a database that the disk has no room to copy is not copied", async () => {
 });
 
 test("a backup that the disk has no room to unpack is neither tried nor restored", async () => {
-  const archive = new Blob([new Uint8Array(Bun.zstdCompressSync(await beginningOf("roost.db", tooMuch())))]);
+  const archive = new Blob([new Uint8Array(Bun.zstdCompressSync(await beginningOf("roost.db", tooMuch(dataDir))))]);
   const options = { archive, size: archive.size, passphrase: null };
   await expect(verifyBackup(dataDir, options)).rejects.toThrow(NO_ROOM);
   expect(readdirSync(join(dataDir, "backups"))).toEqual([]);
@@ -69,18 +56,6 @@ test.skipIf(!canMount)("an archive stops growing before it has filled the disk o
   expect(await new Response(run.stdout).text()).toMatch(NO_ROOM);
   expect(await run.exited).toBe(0);
 });
-
-/** A database that says that it has this size; most of it takes no space. */
-function makeDatabase(path: string, bytes: number): void {
-  using sqlite = new Database(path);
-  sqlite.run("CREATE TABLE t (x)");
-  truncateSync(path, bytes);
-  const pages = Buffer.alloc(4);
-  pages.writeUInt32BE(bytes / 4096);
-  const file = openSync(path, "r+");
-  writeSync(file, pages, 0, 4, 28);
-  closeSync(file);
-}
 
 /** The first blocks of a tar archive with a file of this size. */
 async function beginningOf(name: string, size: number): Promise<Uint8Array<ArrayBuffer>> {

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { MIGRATIONS, migrate, SCHEMA_VERSION, schemaVersion } from "../../src/storage/migrate.ts";
 import { openStore } from "../../src/storage/store.ts";
+import { enlarge, tooMuch } from "../support/too-large.ts";
 
 let dataDir: string;
 let sqlite: Database;
@@ -72,6 +73,44 @@ test("a migration that fails leaves the data and its version unchanged", () => {
   expect(sqlite.inTransaction).toBe(false);
   migrate(sqlite, dataDir, [FIRST, SECOND]);
   expect(schemaVersion(sqlite)).toBe(2);
+});
+
+test("a migration that fails at each of many starts leaves no copies, but those from before", () => {
+  migrate(sqlite, dataDir, [FIRST]);
+  migrate(sqlite, dataDir, [FIRST, SECOND]);
+  const earlier = backups();
+  writeFileSync(join(dataDir, "audit-head.json"), "{}");
+  for (let start = 0; start < 3; start++) {
+    expect(() => migrate(sqlite, dataDir, [FIRST, SECOND, BROKEN])).toThrow("nothing_of_that_name");
+  }
+  expect(backups()).toEqual(earlier);
+});
+
+test("a copy that cannot be put on disk is removed, and nothing is migrated", () => {
+  migrate(sqlite, dataDir, [FIRST]);
+  writeFileSync(join(dataDir, "audit-head.json"), "{}");
+  const { fsyncSync } = fs;
+  const spy = spyOn(fs, "fsyncSync").mockImplementation((file) => {
+    if (fs.readlinkSync(`/proc/self/fd/${file}`).endsWith(".db")) throw new Error("the disk is broken");
+    fsyncSync(file);
+  });
+  try {
+    expect(() => migrate(sqlite, dataDir, [FIRST, SECOND])).toThrow("the disk is broken");
+  } finally {
+    spy.mockRestore();
+  }
+  expect([backups(), schemaVersion(sqlite)]).toEqual([[], 1]);
+});
+
+test("a database that the disk has no room to copy is not migrated", () => {
+  migrate(sqlite, dataDir, [FIRST]);
+  sqlite.close();
+  enlarge(join(dataDir, "roost.db"), tooMuch(dataDir));
+  sqlite = new Database(join(dataDir, "roost.db"), { strict: true });
+  expect(() => migrate(sqlite, dataDir, [FIRST, SECOND])).toThrow(
+    /a copy of the database .* needs \d+ MB, and 269 MB must stay free, but the disk of .* has \d+ MB; free some space/,
+  );
+  expect([backups(), schemaVersion(sqlite)]).toEqual([[], 1]);
 });
 
 test("a file of this version is left alone", () => {
