@@ -1,6 +1,6 @@
 import { createHash, type Hash } from "node:crypto";
 import { Decrypter, Encrypter } from "age-encryption";
-import { createTarDecoder, createTarPacker } from "modern-tar";
+import { createTarDecoder, createTarPacker, type TarHeader } from "modern-tar";
 import { streamOf } from "../lib/stream-of.ts";
 
 /**
@@ -30,6 +30,9 @@ export interface Summary<About> {
 
 /** Tar's times are unsigned numbers of 33 bits, in seconds; a file's may be any. */
 const MAX_TIME_MS = (2 ** 33 - 1) * 1000;
+const withinTar = (ms: number): number => Math.min(Math.max(0, ms), MAX_TIME_MS);
+/** The same with a fraction: a record of the extended header (POSIX, pax). */
+const EXACT_TIME = "mtime";
 const SUMMARY_FILE = "backup.json";
 const MAX_SUMMARY_BYTES = 64 * 1024;
 
@@ -71,8 +74,9 @@ export async function writeArchive<About>(
 
   async function add(file: ArchivedFile, onChunk: (chunk: Uint8Array) => void): Promise<void> {
     const { name, size, modifiedAtMs, content } = file;
-    const mtime = new Date(Math.min(Math.max(0, modifiedAtMs), MAX_TIME_MS));
-    const entry = controller.add({ name, size, type: "file", mode: 0o600, mtime }).getWriter();
+    const mtime = new Date(withinTar(modifiedAtMs));
+    const pax = { [EXACT_TIME]: (mtime.getTime() / 1000).toFixed(3) };
+    const entry = controller.add({ name, size, type: "file", mode: 0o600, mtime, pax }).getWriter();
     for await (const chunk of content) {
       onChunk(chunk);
       await entry.write(chunk);
@@ -134,8 +138,7 @@ export async function readArchive<About>(
         continue;
       }
       tally.begin(header);
-      const file = { name, size, modifiedAtMs: header.mtime?.getTime() ?? 0, content: counted(content, tally.add) };
-      await take(file).catch(noteOther);
+      await take({ name, size, modifiedAtMs: timeOf(header), content: counted(content, tally.add) }).catch(noteOther);
     }
   } catch (error) {
     if (other !== null) throw (other as { error: unknown }).error;
@@ -150,6 +153,10 @@ export async function readArchive<About>(
   }
   return summary;
 }
+
+/** In milliseconds since 1970; earlier builds wrote whole seconds only. */
+const timeOf = ({ mtime, pax }: TarHeader): number =>
+  withinTar(Math.round(Number(pax?.[EXACT_TIME]) * 1000) || mtime?.getTime() || 0);
 
 /** The same source; each error of reading it is passed to `onError` first. */
 function withErrors(source: Source, onError: (error: unknown) => never): Source {

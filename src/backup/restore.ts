@@ -61,7 +61,7 @@ export async function unpack(
 
 async function writeFile(
   folder: string,
-  { name, content }: ArchivedFile,
+  { name, modifiedAtMs, content }: ArchivedFile,
   made: Set<string>,
   durably: boolean,
 ): Promise<void> {
@@ -74,6 +74,10 @@ async function writeFile(
   const file = await open(path, "wx", 0o600);
   try {
     for await (const chunk of content) await file.writeFile(chunk);
+    // By its time, the host knows that nobody has changed a file since an agent wrote it. In the middle of the millisecond:
+    // the system may round down.
+    const seconds = (modifiedAtMs + 0.5) / 1000;
+    await file.utimes(seconds, seconds);
     if (durably) await file.sync();
   } finally {
     await file.close();

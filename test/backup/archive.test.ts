@@ -3,6 +3,7 @@ import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
+import { createTarPacker } from "modern-tar";
 import { type ArchivedFile, ArchiveError, readArchive, writeArchive } from "../../src/backup/archive.ts";
 import { unpack } from "../../src/backup/restore.ts";
 
@@ -69,6 +70,33 @@ async function* filesAt(times: readonly number[]): AsyncGenerator<ArchivedFile> 
     for await (const file of filesOf({ [`f/${nth}`]: Buffer.from("hello") })) yield { ...file, modifiedAtMs };
   }
 }
+
+test("a file's time comes back to the millisecond, and one that no file can have as the nearest that can", async () => {
+  const times = [1_700_000_000_000, 1_700_000_000_001, 1_763_824_502_123, 1_763_824_502_999, -1_000, 2 ** 53];
+  const archive = await new Response(await writeArchive(filesAt(times), () => ({}), null)).bytes();
+  const found: number[] = [];
+  await readArchive(new Blob([new Uint8Array(archive)]), null, async ({ modifiedAtMs, content }) => {
+    found.push(modifiedAtMs);
+    await new Response(content as unknown as ReadableStream).bytes();
+  });
+  expect(found).toEqual([...times.slice(0, 4), 0, (2 ** 33 - 1) * 1000]);
+});
+
+test("an archive of an earlier build, without milliseconds, has its files' times to the second", async () => {
+  const { readable, controller } = createTarPacker();
+  const reading = new Response(readable).bytes();
+  const mtime = new Date(1_763_824_502_123);
+  await controller.add({ name: "f/a", size: 0, type: "file", mode: 0o600, mtime }).getWriter().close();
+  controller.finalize();
+  const found: number[] = [];
+  const archive = new Uint8Array(Bun.zstdCompressSync(await reading));
+  const reads = readArchive(new Blob([archive]), null, async ({ modifiedAtMs, content }) => {
+    found.push(modifiedAtMs);
+    await new Response(content as unknown as ReadableStream).bytes();
+  });
+  expect(await refusal(reads)).toContain("its end is missing");
+  expect(found).toEqual([1_763_824_502_000]);
+});
 
 test("an encrypted archive opens with its passphrase only", async () => {
   const archive = await pack({ "f/a": Buffer.from("hello") }, "correct horse");
