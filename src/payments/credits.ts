@@ -5,6 +5,7 @@ import { formatMoney, lesser, type Micros } from "../lib/money.ts";
 import type { Meter } from "../meter/meter.ts";
 import type { Audit } from "../storage/audit.ts";
 import type { Store } from "../storage/store.ts";
+import { createAuthorizations } from "./facilitator/authorizations.ts";
 import type { Invoices } from "./invoices.ts";
 import { paymentQueries } from "./payment-queries.ts";
 import type { Proof } from "./proof.ts";
@@ -41,6 +42,7 @@ export interface Credits {
 
 export function createCredits({ store, clock, ledger, meter, audit, invoices }: CreditParts): Credits {
   const rows = paymentQueries(store.db);
+  const signed = createAuthorizations(store);
 
   function note(actor: string, action: string, network: NetworkName, payment: PaymentRow, transactionId: string): void {
     const { accountId, txHash, logIndex, invoiceId, amount } = payment;
@@ -82,6 +84,7 @@ export function createCredits({ store, clock, ledger, meter, audit, invoices }: 
         if (before) rows.change(before.paymentId, row);
         const payment = before ? { ...before, ...row } : rows.insert({ ...row, createdAt: clock.now() });
         if (invoiceId !== null) invoices.pay(invoiceId);
+        else if (before) signed.close(payment);
         note(actor, "payment.credit", network, payment, transactionId);
         takeOwed(accountId, amount);
         return payment;
@@ -104,7 +107,8 @@ export function createCredits({ store, clock, ledger, meter, audit, invoices }: 
         });
         rows.addOwed(accountId, amount - taken);
         rows.change(paymentId, { status: "reversed" });
-        if (invoiceId !== null && !rows.isPaid(accountId, invoiceId)) invoices.unpay(invoiceId);
+        if (invoiceId === null) signed.reopen(payment);
+        else if (!rows.isPaid(accountId, invoiceId)) invoices.unpay(invoiceId);
         note("host", "payment.reverse", network, payment, transactionId);
         meter.settle(accountId);
       }),

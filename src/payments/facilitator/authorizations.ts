@@ -1,7 +1,8 @@
-import { and, asc, eq, gt, inArray, lte, sql } from "drizzle-orm";
+import { and, asc, eq, gt, inArray, lte, type SQL, sql } from "drizzle-orm";
+import { MAX_BLOCKS_SEARCHED } from "../../chain/find-authorization.ts";
 import { NETWORKS, type NetworkName } from "../../chain/networks.ts";
 import type { Store } from "../../storage/store.ts";
-import { type AuthorizationRow, authorizations } from "../schema.ts";
+import { type AuthorizationRow, authorizations, type PaymentRow } from "../schema.ts";
 
 const KEPT_MS = 30 * 24 * 60 * 60 * 1000;
 
@@ -22,12 +23,25 @@ export interface Authorizations {
   /** Stores one before it is passed on; it is on disk when this returns. */
   add(id: AuthorizationId, row: Omit<AuthorizationRow, "chainId" | "payer" | "nonce" | "status" | "txHash">): void;
   change(id: AuthorizationId, change: Partial<Pick<AuthorizationRow, "status" | "txHash" | "head">>): void;
+  /**
+   * The transfer that it settled was reversed: it is looked for again, in whatever transaction it arrives now, which may be
+   * in an earlier block.
+   */
+  reopen(payment: PaymentRow): void;
+  /** The same transfer was credited again. */
+  close(payment: PaymentRow): void;
   /** Whether one of the account's may still be settling: a new payment might be a second one. */
   isSettling(accountId: string, now: number): boolean;
   /** Those that may still reach the chain, oldest first; after `after`, if it is given. */
   open(networks: readonly NetworkName[], after: OpenAuthorization | null, limit: number): OpenAuthorization[];
   /** Removes at most `limit` decided long ago: the signatures have expired by then. Returns whether there may be more. */
   prune(now: number, limit: number): boolean;
+}
+
+type Status = AuthorizationRow["status"];
+interface Change {
+  status: Status;
+  head?: SQL;
 }
 
 /** Signed transfers passed to a facilitator; they survive a restart. */
@@ -42,6 +56,27 @@ export function createAuthorizations({ db, transaction }: Store): Authorizations
   const isOpen = sql`${authorizations.status} IN ('settling', 'failed')`;
   const isClosed = sql`(${authorizations.status} = 'credited' OR ${authorizations.status} = 'lapsed')`;
 
+  /** Changes one that the payment may have settled, if there is one: of several in its transaction, it may be any. */
+  function changeOf({ chainId, payer, txHash, accountId, amount }: PaymentRow, from: Status, change: Change): void {
+    const isOfPayment = and(
+      eq(authorizations.chainId, chainId),
+      eq(authorizations.payer, payer.toLowerCase()),
+      eq(authorizations.txHash, txHash),
+      eq(authorizations.accountId, accountId),
+      eq(authorizations.amount, amount),
+      eq(authorizations.status, from),
+    );
+    transaction(() => {
+      const one = db.select({ nonce: authorizations.nonce }).from(authorizations).where(isOfPayment).limit(1).get();
+      if (one === undefined) return;
+      const { nonce } = one;
+      db.update(authorizations)
+        .set(change)
+        .where(and(isOfPayment, eq(authorizations.nonce, nonce)))
+        .run();
+    });
+  }
+
   return {
     find: (id) => db.select().from(authorizations).where(isOf(id)).get(),
     add({ network, payer, nonce }, row) {
@@ -51,6 +86,11 @@ export function createAuthorizations({ db, transaction }: Store): Authorizations
     change(id, change) {
       transaction(() => db.update(authorizations).set(change).where(isOf(id)).run());
     },
+    reopen(payment) {
+      const head = sql`max(0, ${authorizations.head} - ${MAX_BLOCKS_SEARCHED / 2})`;
+      changeOf(payment, "credited", { status: "settling", head });
+    },
+    close: (payment) => changeOf(payment, "settling", { status: "credited" }),
     isSettling(accountId, now) {
       const own = and(
         isOpen,
