@@ -1,4 +1,4 @@
-import { and, desc, eq, inArray, lt, notInArray, type SQL } from "drizzle-orm";
+import { and, desc, eq, inArray, lt, lte, notInArray, type SQL } from "drizzle-orm";
 import { AppError } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Db, Store } from "../storage/store.ts";
@@ -38,16 +38,18 @@ export interface CodeLimits {
 
 export function createCodeLimits(db: Db, clock: Clock): CodeLimits {
   function check(which: SQL | undefined, { windowMs, max }: Limit, what: string): void {
-    // The oldest of the newest `max`: when it leaves the window there is room for one more.
+    const now = clock.now();
+    // The oldest of the newest `max`: when it leaves the window there is room for one more. Not one that seems to be of the
+    // future, from when the clock was ahead: nobody could sign in until then.
     const deciding = db
       .select({ sentAt: signInCodes.createdAt })
       .from(signInCodes)
-      .where(which)
+      .where(and(which, lte(signInCodes.createdAt, now)))
       .orderBy(desc(signInCodes.createdAt))
       .limit(1)
       .offset(max - 1)
       .get();
-    const waitMs = deciding ? deciding.sentAt + windowMs - clock.now() : 0;
+    const waitMs = deciding ? deciding.sentAt + windowMs - now : 0;
     if (waitMs <= 0) return;
     const retryAfterSeconds = Math.ceil(waitMs / 1000);
     throw new AppError(

@@ -221,6 +221,20 @@ test("codes that no limit counts any more are removed, one slice at a time", asy
   expect([count(), slices]).toEqual([1, Math.floor(total / 3) + 1]);
 });
 
+test("codes that were sent while the clock was ahead put off none, and those sent since are limited as ever", async () => {
+  const home = stranger();
+  const email = await known(home);
+  const invite = server.foundation.invites.create({ uses: 1, credit: 0n, lifeMs: 3 * DAY }).code;
+  clock.step(DAY);
+  expect(await sendAll(email, home)).toBe(5);
+  for (let sent = 0; sent < 13; sent++) expect((await send(newEmail(), stranger(), invite)).status).toBe(200);
+  clock.step(-DAY);
+  expect(await sendAll(email, home)).toBe(5);
+  expect((await send(email, home)).status).toBe(429);
+  for (let sent = 0; sent < 13; sent++) expect((await send(newEmail(), stranger(), invite)).status).toBe(200);
+  expect((await send(newEmail(), stranger(), invite)).status).toBe(429);
+});
+
 interface HeldRequest {
   /** Sends the last byte; resolves with the answer's status. */
   finish(): Promise<number>;
