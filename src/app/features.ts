@@ -240,6 +240,7 @@ export async function createFeatures(
     boundsOf: delegation.boundsOf,
     engineOf: engines.of,
     recall: memory.recall,
+    shortened: memory.shortened,
     callLog: modelCalls.callLog,
     requireBudget: modelCalls.requireBudget,
   });

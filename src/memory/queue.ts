@@ -29,6 +29,8 @@ export interface MemoryQueue {
   addAll(accountId: string, agentId: string): void;
   /** The same for every memory that is kept, or this one. Returns for how many. */
   addEveryone(agentId?: string): number;
+  /** Queues a conversation, if its agent's memory is kept up to date. */
+  addConversation(conversationId: string): void;
   /** Queues the agent's conversations. */
   addConversations(accountId: string, agentId: string): void;
   /**
@@ -113,6 +115,12 @@ export function createMemoryQueue(db: Db): MemoryQueue {
     `SELECT agent_id AS agentId FROM instances JOIN agents USING (instance_id) JOIN memories USING (agent_id)
        WHERE instances.account_id = ? AND instances.removed_at IS NULL AND agents.removed_at IS NULL`,
   );
+  const insertConversation = db.$client.query<never, [string]>(
+    `INSERT INTO memory_queue (account_id, kind, agent_id, source)
+       SELECT account_id, 'conversation', agent_id, conversation_id FROM conversations JOIN memories USING (agent_id)
+         WHERE conversation_id = ?
+       ON CONFLICT DO UPDATE SET changes = changes + 1`,
+  );
   const giveUp = ["memories", "memory_queue", "memory_vectors_due"].map((table) =>
     db.$client.query<never, [string]>(`DELETE FROM ${table} WHERE agent_id = ?`),
   );
@@ -144,6 +152,9 @@ export function createMemoryQueue(db: Db): MemoryQueue {
         [agentId ?? null],
       );
       return changes;
+    },
+    addConversation(conversationId) {
+      insertConversation.run(conversationId);
     },
     addConversations(accountId, agentId) {
       db.$client

@@ -27,6 +27,8 @@ export interface Remembering {
   run(): void;
   settled(): Promise<void>;
   stop(): Promise<void>;
+  /** Has a conversation looked at whose oldest messages are gone. Call it in a transaction. */
+  shortened(conversationId: string): void;
   /** Removes a deleted agent's index. */
   clear: ClearFiles;
 }
@@ -85,6 +87,7 @@ export function createRemembering(parts: RememberingParts): Remembering {
       thread.close();
       await Promise.all(stopped);
     },
+    shortened: queue.addConversation,
     clear: (agentId) => ({
       async next() {
         // Most agents that are deleted were never spoken to.

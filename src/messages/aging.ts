@@ -7,10 +7,14 @@ export interface Aging {
   runs: Life["slice"];
 }
 
-/** `forget` drops what is remembered of a conversation, once its messages are gone. */
+/**
+ * `forget` drops what is remembered of a conversation, once its messages are gone; `shortened` is told in the transaction in
+ * which they go.
+ */
 export const createAging = (
   { sqlite, afterCommit }: Pick<Store, "sqlite" | "afterCommit">,
   forget: (conversationId: string) => void,
+  shortened: (conversationId: string) => void,
 ): Aging => ({
   // In the order of their arrival here: copies of a fork, and what was imported, live as long as what came beside them.
   messages: oldRows(sqlite, {
@@ -23,7 +27,10 @@ export const createAging = (
       WHERE runs.run_id = messages.run_id AND (finished_at IS NULL OR finished_at >= ?1))`,
     owner: {
       column: "conversation_id",
-      told: (conversations) => afterCommit(() => conversations.forEach(forget)),
+      told(conversations) {
+        conversations.forEach(shortened);
+        afterCommit(() => conversations.forEach(forget));
+      },
     },
   }),
   runs: oldRows(sqlite, {

@@ -41,6 +41,8 @@ export interface MessagingParts extends Omit<PrepareParts, "history" | "taint" |
   removals: Pick<Removals, "add">;
   quotas: Pick<Quotas, "requireHistoryRoom">;
   callLog: CallLog;
+  /** Called in the transaction in which the oldest messages of a conversation come to the end of their life. */
+  shortened(conversationId: string): void;
   /** Throws `budget_exceeded`, `forbidden` if the limits of its models leave no room for an answer. */
   requireBudget(whose: { accountId: string; instanceId: string; agentId: string }, model: string): void;
 }
@@ -187,7 +189,7 @@ export function createMessaging(parts: MessagingParts): Messaging {
   }
   const abilities = (agent: Agent) => abilitiesOf(parts, modelsOf(agent, parts)[0], agent.instanceId);
   const context = createContext(preparing);
-  const aging = createAging(store, windows.forget);
+  const aging = createAging(store, windows.forget, parts.shortened);
   const rooms = { events, hub, runs, messages, conversations, forks, transfer, context, aging };
   return { ...rooms, recover, aftermath, abilitiesOf: abilities };
 }

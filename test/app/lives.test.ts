@@ -40,7 +40,14 @@ function lives(environment: Record<string, string> = {}): Life[] {
   const { config } = loadConfig(environment);
   return livesOf(foundation, config, {
     idempotency: createIdempotency(store, clock, randomBytes(32)),
-    conversations: { aging: createAging(store, () => {}), events: createEventLog(store, clock, () => {}) },
+    conversations: {
+      aging: createAging(
+        store,
+        () => {},
+        () => {},
+      ),
+      events: createEventLog(store, clock, () => {}),
+    },
     paymentGateway: {
       prune: (most: number) =>
         [invoices.prune(clock.now(), most) === most, claims.prune(most), authorizations.prune(clock.now(), most)].some(

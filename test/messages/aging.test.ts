@@ -1,4 +1,6 @@
+import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import { join } from "node:path";
 import { DAY, HOUR, handClock } from "../lib/hand-clock.ts";
 import type { Answer } from "../support/test-server.ts";
 import { type Conversation, startConversation } from "./conversation.ts";
@@ -99,6 +101,26 @@ test("a question stays until its answer goes, and a run that is not over keeps i
   await tidy();
   expect((await textsOf())[0]).toBe("the newest number is never given to another message");
   checkCounts();
+});
+
+test("memory drops messages that have come to the end of their life: their texts are gone, and hide nothing that is left", async () => {
+  const found = async () => {
+    const search = () => ask("GET", at("/memory?query=ladder&limit=1"));
+    await search();
+    await it.server.app.settled();
+    return (await search()).body.items.map(({ text }: { text: string }) => text);
+  };
+  const barn = (ladder: number) => `Ladder number ${ladder} is in the barn.`;
+  for (let ladder = 0; ladder < 12; ladder++) await send(barn(ladder));
+  clock.advance(29 * DAY);
+  await send(`One ladder is in the loft. ${"There is much else to be said of the loft. ".repeat(15)}`);
+  expect(await found()).toEqual([expect.stringContaining("is in the barn.")]);
+  clock.advance(2 * DAY);
+  await tidy();
+  expect(await found()).toEqual([expect.stringContaining("One ladder is in the loft.")]);
+  const index = new Database(join(it.server.dataDir, "memory", `${agent}.db`));
+  expect(index.query("SELECT text FROM entries WHERE text LIKE '%barn%'").all()).toEqual([]);
+  index.close();
 });
 
 test("memory has what is said after all messages have gone, the newest of them with another agent", async () => {

@@ -44,7 +44,11 @@ test("in a year of use, a database stops growing once as much comes to the end o
   const { sqlite } = store;
   const queries = messageQueries(store.db);
   const events = createEventLog(store, clock, () => {});
-  const { messages, runs } = createAging(store, () => {});
+  const { messages, runs } = createAging(
+    store,
+    () => {},
+    () => {},
+  );
   const usage = createUsageAging(sqlite);
   const calls = createCallLog(store, usageQueries(store.db), { error: () => {} });
   const lives: Life[] = [

@@ -4,7 +4,11 @@ import { createRetention } from "../../src/storage/retention.ts";
 import { openStore } from "../../src/storage/store.ts";
 
 const store = openStore(process.argv[2] ?? "");
-const { messages } = createAging(store, () => {});
+const { messages } = createAging(
+  store,
+  () => {},
+  () => {},
+);
 const retention = createRetention(store, { now: () => Date.now() }, async () => {
   process.stdout.write("slice\n");
   // The reader kills this process once it has read enough of these.

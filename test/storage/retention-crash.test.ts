@@ -73,7 +73,11 @@ test("a process that is killed while it prunes leaves a consistent database, and
     expect(left).toEqual(left.toSorted((a, b) => b - a));
     expect(left[0]).toBeLessThan(2 * EXCHANGES);
     const store = openStore(dataDir);
-    const { messages } = createAging(store, () => {});
+    const { messages } = createAging(
+      store,
+      () => {},
+      () => {},
+    );
     await createRetention(store, { now: () => Date.now() }, async () => {}).prune({
       kind: "messages",
       keptMs: DAY,
