@@ -2,9 +2,10 @@ import type { Agents, Commit, FoundAgent } from "../agents/agents.ts";
 import type { Agent } from "../agents/schema.ts";
 import type { Workspaces } from "../agents/workspaces.ts";
 import { AppError, notFound } from "../lib/app-error.ts";
+import { pauseAfter } from "../storage/background-work.ts";
 import type { Store } from "../storage/store.ts";
 import { hashOfLine } from "./lines.ts";
-import type { Notes } from "./notes.ts";
+import { type Notes, OTHER_LINES } from "./notes.ts";
 import type { MemoryQueue } from "./queue.ts";
 import type { Note } from "./schema.ts";
 import type { Found } from "./search/entry.ts";
@@ -34,6 +35,8 @@ export type Forget = (
 
 /** Items that are shown of what was forgotten (docs/contract/api.md, Memory). */
 const MAX_SHOWN = 50;
+/** What a slice may take of the thread. */
+const SLICE_MS = 4;
 /** How often a file is read again because it was changed meanwhile. */
 const MAX_TRIES = 5;
 
@@ -61,18 +64,19 @@ export function createForgetting({ store, agents, workspaces, notes, sources, qu
   }
 
   /** The file as it is, without the lines of these notes. */
-  function without(agent: Agent, name: string, gone: readonly Note[]) {
+  function* without(agent: Agent, name: string, gone: readonly Note[]) {
     if (!workspaces.has(agent, name)) return null;
     const { bytes, etag } = workspaces.read(agent, name);
     const left = new Map<string, Note[]>();
     for (const note of gone) left.set(note.lineHash, [...(left.get(note.lineHash) ?? []), note]);
     const items: Found[] = [];
-    const lines = bytes.toString().split("\n");
-    const kept = lines.filter((line, at) => {
+    const kept: string[] = [];
+    for (const [at, line] of bytes.toString().split("\n").entries()) {
       const note = line.trim() === "" ? undefined : left.get(hashOfLine(line))?.shift();
-      if (note !== undefined) items.push(itemOf(note, line.trim(), at + 1));
-      return note === undefined;
-    });
+      if (note === undefined) kept.push(line);
+      else items.push(itemOf(note, line.trim(), at + 1));
+      yield;
+    }
     return { text: kept.join("\n"), etag, items };
   }
 
@@ -82,9 +86,11 @@ export function createForgetting({ store, agents, workspaces, notes, sources, qu
     const commit = (change: (found: FoundAgent) => void) => store.commitSoon(() => change(find()), "full", accountId);
     for (let tried = 1; ; tried++) {
       const { agent } = find();
-      const found = without(agent, name, gone);
+      const found = await inSlices(without(agent, name, gone));
+      // Lines that were too many to be known one by one are still there.
+      const over = found === null ? gone : gone.filter(({ lineHash }) => lineHash !== OTHER_LINES);
       if (found === null || found.items.length === 0) {
-        await commit(() => notes.forget(gone));
+        await commit(() => notes.forget(over));
         return [];
       }
       const isTainted = workspaces.taintedOf(agent, [name]).length > 0;
@@ -98,7 +104,7 @@ export function createForgetting({ store, agents, workspaces, notes, sources, qu
           (operate) =>
             commit((now) => {
               operate(now);
-              notes.forget(gone);
+              notes.forget(over);
             }),
           isTainted,
         );
@@ -119,7 +125,7 @@ export function createForgetting({ store, agents, workspaces, notes, sources, qu
     const said = conversationId === null ? { count: 0, first: [] } : sources.said(conversationId, runId, MAX_SHOWN);
     const items: Found[] = [];
     for (const [name, gone] of Map.groupBy(written, ({ file }) => file)) {
-      if (isDryRun) items.push(...(without(agent, name, gone)?.items ?? []));
+      if (isDryRun) items.push(...((await inSlices(without(agent, name, gone)))?.items ?? []));
       else items.push(...(await rewrite(find, name, gone)));
     }
     return commit(() => {
@@ -130,6 +136,18 @@ export function createForgetting({ store, agents, workspaces, notes, sources, qu
       return { deleted: items.length + said.count, items: [...items, ...said.first].slice(0, MAX_SHOWN) };
     });
   };
+}
+
+/** Does work with pauses, in which others are served. */
+async function inSlices<T>(work: Generator<void, T>): Promise<T> {
+  for (let startedMs = performance.now(); ; ) {
+    const { done, value } = work.next();
+    if (done) return value;
+    const tookMs = performance.now() - startedMs;
+    if (tookMs < SLICE_MS) continue;
+    await pauseAfter(tookMs);
+    startedMs = performance.now();
+  }
 }
 
 const itemOf = ({ file, runId, conversationId, tainted, createdAt }: Note, text: string, line: number): Found => ({

@@ -2,11 +2,16 @@ import { and, asc, eq, sql } from "drizzle-orm";
 import type { Clock } from "../lib/clock.ts";
 import { prepared } from "../storage/prepared.ts";
 import type { Db } from "../storage/store.ts";
-import { hashOfLine, isNotesFile, linesOf } from "./lines.ts";
+import { hashOfLine, isNotesFile, newLines } from "./lines.ts";
 import { memoryFiles, memoryNotes, type Note } from "./schema.ts";
 
 /** Lines of one agent whose writer is known; of more, the oldest become their file's. */
 const MAX_NOTES = 10_000;
+
+/** New lines of one change whose writer is kept, the last ones: all of them are written in one transaction. */
+const MAX_NEW = 1_000;
+/** In place of a line's hash, which never looks so: a stranger's lines of a file that were too many to be known. */
+export const OTHER_LINES = "*";
 
 /** A file that a run has written, in the transaction in which it did. */
 export interface WrittenFile {
@@ -88,12 +93,11 @@ export function createNotes(db: Db, clock: Clock): Notes {
         .onConflictDoUpdate({ target: [memoryFiles.agentId, memoryFiles.name], set })
         .run();
       if (!isNotesFile(name) || after === null) return;
-      const left = countsOf(linesOf(before ?? ""));
-      for (const line of linesOf(after)) {
-        const lineHash = hashOfLine(line);
-        const known = left.get(lineHash) ?? 0;
-        left.set(lineHash, known - 1);
-        if (known > 0) continue;
+      const lines = newLines(before ?? "", after);
+      const hashes = lines.slice(-MAX_NEW).map(hashOfLine);
+      // A file counts as a stranger's until a person writes it; its lines do so for longer.
+      if (isTainted && lines.length > MAX_NEW) hashes.push(OTHER_LINES);
+      for (const lineHash of hashes) {
         insert.run({
           ...{ agentId, file: name, lineHash, runId, conversationId },
           tainted: isTainted,
@@ -122,10 +126,4 @@ export function createNotes(db: Db, clock: Clock): Notes {
       for (const { noteId } of notes) remove.run({ noteId });
     },
   };
-}
-
-function countsOf(lines: readonly string[]): Map<string, number> {
-  const counts = new Map<string, number>();
-  for (const hash of lines.map(hashOfLine)) counts.set(hash, (counts.get(hash) ?? 0) + 1);
-  return counts;
 }

@@ -8,7 +8,7 @@ import { conversations, type Message, messages, runs } from "../messages/schema.
 import { prepared } from "../storage/prepared.ts";
 import type { Db } from "../storage/store.ts";
 import { isNotesFile } from "./lines.ts";
-import type { Notes } from "./notes.ts";
+import { type Notes, OTHER_LINES } from "./notes.ts";
 import { memoryForgotten } from "./schema.ts";
 import type { Found, Gone, MemoryOrigin } from "./search/entry.ts";
 import type { FileText, MessageText } from "./search/worker.ts";
@@ -153,20 +153,20 @@ export function createSources(db: Db, workspaces: Workspaces, notes: Notes): Sou
     const isTainted = workspaces.taintedOf(agent, [name]).length > 0;
     const isNotes = isNotesFile(name);
     const writer = isNotes ? null : notes.writerOf(agentId, { name, size: bytes.byteLength, updatedAt: updatedAtMs });
+    const lines = isNotes ? notes.ofFile(agentId, name) : [];
+    const isUntrusted = isTainted || lines.some(({ lineHash }) => lineHash === OTHER_LINES);
     return {
       name,
       bytes,
       isNotes,
-      origin: isTainted ? "untrusted" : writer === null ? "owner" : "agent",
+      origin: isUntrusted ? "untrusted" : writer === null ? "owner" : "agent",
       runId: writer?.runId ?? null,
       conversationId: writer?.conversationId ?? null,
       updatedAt: updatedAtMs,
-      marks: isNotes
-        ? notes.ofFile(agentId, name).map(({ lineHash, tainted, runId, conversationId, createdAt }) => ({
-            ...{ hash: lineHash, runId, conversationId, createdAt },
-            origin: tainted ? ("untrusted" as const) : ("agent" as const),
-          }))
-        : [],
+      marks: lines.map(({ lineHash, tainted, runId, conversationId, createdAt }) => ({
+        ...{ hash: lineHash, runId, conversationId, createdAt },
+        origin: tainted ? "untrusted" : "agent",
+      })),
     };
   }
 

@@ -130,6 +130,35 @@ test("what a run noted after it had read a stranger's words is untrusted, also a
   expect(found.find(({ text }) => text.includes("own line"))?.origin).toBe("owner");
 });
 
+test("of very many lines that a run notes at once only the last are known one by one; a stranger's all stay untrusted", async () => {
+  const lines = Array.from({ length: 1_500 }, (_, at) => `- Seashell ${at} is listed.`);
+  const noting = (name: string): [string, object] => ["write_file", { name, text: `${lines.join("\n")}\n` }];
+  const notes = () =>
+    it.server.foundation.store.sqlite
+      .query<{ notes: number }, []>("SELECT count(*) AS notes FROM memory_notes")
+      .get()?.notes ?? 0;
+  const before = notes();
+  const runId = await say("Look the shells up and note them.", ["fetch", { key: "a" }], noting("memory/shells.md"));
+  expect(notes() - before).toBeLessThan(1_100);
+  const edit = () => write("memory/shells.md", `${lines.join("\n")}\n- The owner's own shell.\n`);
+  await edit();
+  const origins = async () => {
+    const found = await search("Seashell 7", 50);
+    return found.filter(({ file }) => file === "memory/shells.md").map(({ text, origin }) => `${text} ${origin}`);
+  };
+  expect(await origins()).toContain("- Seashell 7 is listed. untrusted");
+  // What is not known as the run's cannot be removed, and is trusted no more than before.
+  expect((await it.person.ask("DELETE", `${path}/memory?runId=${runId}`)).body.deleted).toBe(1_002);
+  expect(await read("memory/shells.md")).toBe(`${lines.slice(0, 500).join("\n")}\n- The owner's own shell.\n`);
+  expect(await origins()).toContain("- Seashell 7 is listed. untrusted");
+  // Once the file is gone, nothing is left of it to be distrusted.
+  await it.person.ask("DELETE", `${path}/files/memory/shells.md`);
+  await it.person.ask("DELETE", `${path}/memory?runId=${runId}`);
+  await write("memory/shells.md", "- Seashell 7 is the owner's.\n");
+  expect(await origins()).toContain("- Seashell 7 is the owner's. owner");
+  await it.person.ask("DELETE", `${path}/files/memory/shells.md`);
+});
+
 test("a run that finds a stranger's words in its memory is tainted by them", async () => {
   const runId = await say("What do you know of the parrot?", ["search_memory", { query: "parrot Rasputin figs" }]);
   expect(it.results("What do you know of the parrot?")[0]).toContain("<untrusted-");
