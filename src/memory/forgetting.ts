@@ -9,7 +9,7 @@ import { type Notes, OTHER_LINES } from "./notes.ts";
 import type { MemoryQueue } from "./queue.ts";
 import type { Note } from "./schema.ts";
 import type { Found } from "./search/entry.ts";
-import type { Sources } from "./sources.ts";
+import type { Said, Sources } from "./sources.ts";
 
 /** What the owner wants forgotten: all of a run, or all of a conversation. */
 export type ToForget = { runId: string } | { conversationId: string };
@@ -61,6 +61,19 @@ export function createForgetting({ store, agents, workspaces, notes, sources, qu
     const isOwn = "runId" in what ? conversationId !== undefined : sources.owns(agentId, what.conversationId);
     if (!isOwn && written.length === 0) throw notFound("runId" in what ? "run" : "conversation");
     return null;
+  }
+
+  /** Where it was said: a run's messages are also where they were announced, and in forks. */
+  function* saidOf(agentId: string, conversationId: string | null, runId: string | null) {
+    const all: (Said & { conversationId: string })[] = [];
+    const own = conversationId === null ? [] : [conversationId];
+    for (const one of runId === null ? own : new Set([...own, ...sources.conversationsOf(agentId)])) {
+      const said = yield* sources.said(one, runId, MAX_SHOWN);
+      // A run that is not over may say more until it is forgotten.
+      if (said.count > 0 || one === conversationId) all.push({ ...said, conversationId: one });
+      yield;
+    }
+    return all;
   }
 
   /** The file as it is, without the lines of these notes. */
@@ -122,18 +135,22 @@ export function createForgetting({ store, agents, workspaces, notes, sources, qu
     const written = notesOf(agentId, what);
     const conversationId = conversationOf(agentId, what, written);
     const runId = "runId" in what ? what.runId : null;
-    const said = conversationId === null ? { count: 0, first: [] } : sources.said(conversationId, runId, MAX_SHOWN);
+    const said = await inSlices(saidOf(agentId, conversationId, runId));
     const items: Found[] = [];
     for (const [name, gone] of Map.groupBy(written, ({ file }) => file)) {
       if (isDryRun) items.push(...((await inSlices(without(agent, name, gone)))?.items ?? []));
       else items.push(...(await rewrite(find, name, gone)));
     }
     return commit(() => {
-      if (conversationId !== null && !isDryRun) {
+      for (const { conversationId } of said) {
+        if (isDryRun || !sources.owns(agentId, conversationId)) continue;
         sources.forget(conversationId, runId);
         queue.add({ accountId: instance.accountId, kind: "conversation", agentId, source: conversationId });
       }
-      return { deleted: items.length + said.count, items: [...items, ...said.first].slice(0, MAX_SHOWN) };
+      return {
+        deleted: said.reduce((sum, { count }) => sum + count, items.length),
+        items: [...items, ...said.flatMap(({ first }) => first)].slice(0, MAX_SHOWN),
+      };
     });
   };
 }

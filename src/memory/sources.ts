@@ -18,13 +18,19 @@ const PAGE = 50;
 const PAGE_CHARACTERS = 200_000;
 /** Files that are looked at to tell whether there is anything but the host's own. */
 const MAX_LOOKED_AT = 20;
-/** Messages of a conversation that are counted where they are forgotten. */
-const MAX_COUNTED = 20_000;
+/** Messages of a conversation that are looked at in one slice. */
+const OUTLINED = 1_000;
 /** Stands for all runs of a conversation. */
 const ALL = "*";
 /** Characters of a message that are shown there. */
 const SHOWN = 1_000;
 const IN_CONVERSATION = { file: null, fromLine: null, toLine: null, score: 0 } as const;
+
+/** Messages that may be found: how many, and the first of them. */
+export interface Said {
+  count: number;
+  first: Found[];
+}
 
 /** What an agent's memory is made of: its files, its conversations, and what is known of who wrote them. */
 export interface Sources {
@@ -46,8 +52,10 @@ export interface Sources {
   forget(conversationId: string, runId: string | null): void;
   /** Whether the agent has, or had, this conversation. */
   owns(agentId: string, conversationId: string): boolean;
-  /** What was said in a conversation and may be found, by one run if it is named: how much, and the first of it. */
-  said(conversationId: string, runId: string | null, limit: number): { count: number; first: Found[] };
+  /** The agent's conversations. */
+  conversationsOf(agentId: string): string[];
+  /** What was said in a conversation and may be found, by one run if it is named; looked up in slices. */
+  said(conversationId: string, runId: string | null, limit: number): Generator<void, Said>;
   /** Whether people talk there: not a schedule's conversation, nor one of another agent. */
   isForeground(conversationId: string): boolean;
   /** A run of the agent with the conversation it was in, if it is still known. */
@@ -100,7 +108,8 @@ export function createSources(db: Db, workspaces: Workspaces, notes: Notes): Sou
       .select({ messageSeq, runId: messages.runId })
       .from(messages)
       .where(and(ofConversation, gt(messageSeq, p("after"))))
-      .limit(MAX_COUNTED),
+      .orderBy(asc(messageSeq))
+      .limit(OUTLINED),
   );
   const forgottenOf = prepared(db, () =>
     db
@@ -123,9 +132,16 @@ export function createSources(db: Db, workspaces: Workspaces, notes: Notes): Sou
   );
   const runById = prepared(db, () =>
     db
-      .select({ agentId: runs.agentId, conversationId: runs.conversationId })
+      .select({ agentId: runs.agentId, conversationId: runs.conversationId, question: messageSeq })
       .from(runs)
+      .leftJoin(messages, eq(messages.messageId, runs.messageId))
       .where(eq(runs.runId, p("runId"))),
+  );
+  const open = prepared(db, () =>
+    db
+      .select({ conversationId: conversations.conversationId })
+      .from(conversations)
+      .where(and(eq(conversations.agentId, p("agentId")), eq(conversations.state, "open"))),
   );
 
   const visible = (agentId: string, conversationId: string) => {
@@ -227,19 +243,27 @@ export function createSources(db: Db, workspaces: Workspaces, notes: Notes): Sou
         .run();
     },
     owns: (agentId, conversationId) => visible(agentId, conversationId) !== null,
-    said(conversationId, runId, limit) {
+    conversationsOf: (agentId) => open.all({ agentId }).map(({ conversationId }) => conversationId),
+    *said(conversationId, runId, limit) {
       const forgotten = new Map(forgottenOf.all({ conversationId, from: 0 }).map((row) => [row.runId, row.upTo]));
       const upToOf = (runId: string | null) => forgotten.get(runId ?? ALL) ?? 0;
       const first: Found[] = [];
       let count = 0;
-      const after = state.get({ conversationId })?.cleared ?? 0;
-      for (const { messageSeq, runId: by } of outline.all({ conversationId, after })) {
-        if ((runId !== null && by !== runId) || messageSeq <= Math.max(upToOf(ALL), upToOf(by))) continue;
-        count++;
-        const row = first.length < limit ? bySeqWhole.get({ seq: messageSeq }) : undefined;
-        if (row) first.push({ ...asFound(row), ...IN_CONVERSATION, conversationId, text: row.text.slice(0, SHOWN) });
+      // A run's question is the first of its messages, and copies come after what they are of.
+      const question = runId === null ? null : runById.get({ runId })?.question;
+      let after = Math.max(state.get({ conversationId })?.cleared ?? 0, (question ?? 0) - 1);
+      for (;;) {
+        const page = outline.all({ conversationId, after });
+        for (const { messageSeq, runId: by } of page) {
+          after = messageSeq;
+          if ((runId !== null && by !== runId) || messageSeq <= Math.max(upToOf(ALL), upToOf(by))) continue;
+          count++;
+          const row = first.length < limit ? bySeqWhole.get({ seq: messageSeq }) : undefined;
+          if (row) first.push({ ...asFound(row), ...IN_CONVERSATION, conversationId, text: row.text.slice(0, SHOWN) });
+        }
+        if (page.length < OUTLINED) return { count, first };
+        yield;
       }
-      return { count, first };
     },
     isForeground(conversationId) {
       const originType = state.get({ conversationId })?.originType;

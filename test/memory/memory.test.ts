@@ -134,9 +134,8 @@ test("of very many lines that a run notes at once only the last are known one by
   const lines = Array.from({ length: 1_500 }, (_, at) => `- Seashell ${at} is listed.`);
   const noting = (name: string): [string, object] => ["write_file", { name, text: `${lines.join("\n")}\n` }];
   const notes = () =>
-    it.server.foundation.store.sqlite
-      .query<{ notes: number }, []>("SELECT count(*) AS notes FROM memory_notes")
-      .get()?.notes ?? 0;
+    it.server.foundation.store.sqlite.query<{ notes: number }, []>("SELECT count(*) AS notes FROM memory_notes").get()
+      ?.notes ?? 0;
   const before = notes();
   const runId = await say("Look the shells up and note them.", ["fetch", { key: "a" }], noting("memory/shells.md"));
   expect(notes() - before).toBeLessThan(1_100);
@@ -194,6 +193,29 @@ test("a run is forgotten: its lines and messages are found no longer, others' li
   const messages = await it.person.ask("GET", `${path}/messages?limit=100`);
   expect(JSON.stringify(messages.body)).toContain("Note the code of the gate.");
   expect((await it.person.ask("DELETE", `${path}/memory?runId=${runId}`)).body).toEqual({ deleted: 0, items: [] });
+});
+
+test("a run is forgotten wherever it was said: where it was announced, and in a fork", async () => {
+  const message = "Look after the harbour.";
+  it.when(message, { kind: "text", tokens: ["The harbour", " is frozen over."] });
+  const planned = { name: "Harbour", message, everySeconds: 86_400, announce: true };
+  const { scheduleId } = (await it.person.ask("POST", `${path}/schedules`, planned)).body;
+  const { runId } = (await it.person.ask("POST", `${path}/schedules/${scheduleId}/run`)).body;
+  await it.until("run.completed", runId);
+  const { conversationId } = (await it.person.ask("GET", `${path}/runs/${runId}`)).body;
+  const { data } = (await it.person.ask("GET", `${path}/messages?conversationId=${conversationId}`)).body;
+  const { messageId } = data.find(({ role }: { role: string }) => role === "agent");
+  const fork = () => it.person.ask("POST", `${path}/conversations/${conversationId}/fork`, { messageId });
+  expect((await fork()).status).toBe(201);
+  const found = async () => (await search("harbour frozen", 50)).filter((one) => one.runId === runId);
+  const frozen = (await found()).filter(({ text }) => text === "The harbour is frozen over.");
+  expect(new Set(frozen.map((one) => one.conversationId)).size).toBe(3);
+  const forget = async (more = "") =>
+    (await it.person.ask("DELETE", `${path}/memory?runId=${runId}${more}`)).body.deleted;
+  expect(await forget("&dryRun=true")).toBe(5);
+  expect(await forget()).toBe(5);
+  expect(await found()).toEqual([]);
+  expect(await forget()).toBe(0);
 });
 
 test("a conversation is forgotten with all that its runs noted", async () => {
