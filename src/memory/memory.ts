@@ -39,7 +39,7 @@ export interface MemoryParts {
   notes: Notes;
   store: Pick<Store, "commitSoon">;
   thread: Pick<SearchThread, "ask">;
-  indexing: Pick<Indexing, "catchUp">;
+  indexing: Pick<Indexing, "catchUp" | "isBehind">;
   embedding: Pick<Embedding, "ofQuery">;
   workspaces: Pick<Workspaces, "read" | "has" | "taintedOf" | "refresh">;
 }
@@ -102,7 +102,11 @@ export function createMemory(parts: MemoryParts): Memory {
       if (reply === "failed") return { items: [], degraded: FAILED };
       if (reply === null) return { items: [], degraded: (await isEmpty(agent)) ? null : BEING_BUILT };
       const items = reply.found.filter((one) => holds(agent, one)).slice(0, limit);
-      const reasons = [...("reason" in without ? [without.reason] : []), ...shortcomings(reply, vector !== null)];
+      const reasons = [
+        ...("reason" in without ? [without.reason] : []),
+        ...(indexing.isBehind(agentId) ? [BEHIND] : []),
+        ...shortcomings(reply, vector !== null),
+      ];
       return { items, degraded: reasons.length === 0 ? null : reasons.join("; ") };
     },
     forget: createForgetting(parts),
@@ -111,6 +115,7 @@ export function createMemory(parts: MemoryParts): Memory {
 }
 
 const BEING_BUILT = "the index of this memory is being built: nothing can be found yet; try again in a moment";
+const BEHIND = "what was written last could not be taken into the index yet, so it may be missing";
 const FAILED = "the index of this memory could not be read: nothing was searched; try again in a moment";
 
 function shortcomings({ pending, total, isBeingBuilt }: Replies["search"], hasVector: boolean): string[] {

@@ -8,8 +8,8 @@ import { memoryQueue, memoryVectorsDue, type Queued } from "./schema.ts";
  * or removed, of the agents whose memory is kept. Call what changes it in a transaction.
  */
 export interface MemoryQueue {
-  /** The first of the account after this one, in turn; of this agent, if one is named. */
-  next(afterAccount: string): Queued | undefined;
+  /** The first of the account after this one, in turn, of other agents than these; of this agent, if one is named. */
+  next(afterAccount: string, except?: readonly string[]): Queued | undefined;
   nextOf(agentId: string): Queued | undefined;
   isEmpty(): boolean;
   /** Whether the source has changed since it was taken in. */
@@ -51,11 +51,11 @@ export const BEGINNING = "*";
 export function createMemoryQueue(db: Db): MemoryQueue {
   const p = sql.placeholder;
   const { accountId, kind, agentId, source } = memoryQueue;
-  const after = prepared(db, () =>
+  const first = prepared(db, () =>
     db
       .select()
       .from(memoryQueue)
-      .where(gt(accountId, p("after")))
+      .where(and(gt(accountId, p("after")), sql`${agentId} NOT IN (SELECT value FROM json_each(${p("except")}))`))
       .orderBy(asc(accountId), asc(kind), asc(agentId), asc(source))
       .limit(1),
   );
@@ -125,11 +125,12 @@ export function createMemoryQueue(db: Db): MemoryQueue {
     db.$client.query<never, [string]>(`DELETE FROM ${table} WHERE agent_id = ?`),
   );
   const add = (row: Omit<Queued, "changes">) => insert.run({ ...row });
+  const next = (after: string, except: readonly string[]) => first.get({ after, except: JSON.stringify(except) });
 
   return {
-    next: (afterAccount) => after.get({ after: afterAccount }) ?? after.get({ after: "" }),
+    next: (afterAccount, except = []) => next(afterAccount, except) ?? next("", except),
     nextOf: (agentId) => ofAgent.get({ agentId }),
-    isEmpty: () => after.get({ after: "" }) === undefined,
+    isEmpty: () => next("", []) === undefined,
     isQueued: (agentId, kind, source) => find.get({ agentId, kind, source }) !== undefined,
     done: (row) => drop.run({ ...row }),
     add,

@@ -1,15 +1,21 @@
 import type { Log } from "../lib/log.ts";
-import type { Ask, FromIndex, Replies, ToIndex } from "./search/worker.ts";
+import type { Ask, Failure, FromIndex, Replies, ToIndex } from "./search/worker.ts";
 
 /** The thread that keeps the indexes (search/worker.ts). It is started when it is needed, and ends when it has nothing to do. */
 export interface SearchThread {
-  /** Throws `LostIndexError` if the agent has no index, and another error if the thread is full, stuck or has ended. */
+  /**
+   * Throws `LostIndexError` if the agent has no index, `IndexTroubleError` if the thread is full, stuck or has ended or its disk
+   * does not serve it, and another error if it cannot do what it is asked.
+   */
   ask<A extends Ask>(ask: A): Promise<Replies[A["type"]]>;
   close(): void;
 }
 
 /** The agent's index is not there, or cannot be read: it has to be built. */
 export class LostIndexError extends Error {}
+
+/** The indexes, or this one, cannot be written or read for now, whatever is asked. */
+export class IndexTroubleError extends Error {}
 
 /** Requests to the thread that wait. */
 const MAX_WAITING = 512;
@@ -37,7 +43,7 @@ export function createSearchThread(
     clearTimeout(watch);
     thread?.terminate();
     thread = null;
-    for (const { reject } of waiting.values()) reject(new Error(why));
+    for (const { reject } of waiting.values()) reject(new IndexTroubleError(why));
     waiting.clear();
   }
 
@@ -49,7 +55,7 @@ export function createSearchThread(
       if (started === thread) watchOver();
       // The thread answers each question with its kind of reply; their ids are all that connects them.
       if ("reply" in data) one?.resolve(data.reply as never);
-      else one?.reject(data.isLost ? new LostIndexError(data.error) : new Error(data.error));
+      else one?.reject(errorOf(data));
     };
     started.onerror = ({ message }) => started === thread && lose(message);
     started.postMessage({ folder } satisfies ToIndex);
@@ -74,7 +80,7 @@ export function createSearchThread(
     ask<A extends Ask>(ask: A) {
       const { promise, resolve, reject } = Promise.withResolvers<Replies[A["type"]]>();
       if (closed || waiting.size >= MAX_WAITING) {
-        reject(new Error(closed ? "the host is stopping" : "too much waits for the memory's index"));
+        reject(new IndexTroubleError(closed ? "the host is stopping" : "too much waits for the memory's index"));
         return promise;
       }
       thread ??= start();
@@ -89,4 +95,9 @@ export function createSearchThread(
       end("the host is stopping");
     },
   };
+}
+
+function errorOf({ error, isLost, isTrouble }: Failure): Error {
+  if (isLost) return new LostIndexError(error);
+  return isTrouble ? new IndexTroubleError(error) : new Error(error);
 }

@@ -62,8 +62,16 @@ export interface Replies {
 }
 
 export type ToIndex = { folder: string } | { id: number; ask: Ask };
-/** `isLost` if there is no index of this agent, or none that can be read: it has to be built. */
-export type FromIndex = { id: number; reply: Replies[keyof Replies] } | { id: number; error: string; isLost: boolean };
+export type FromIndex = { id: number; reply: Replies[keyof Replies] } | Failure;
+
+export interface Failure {
+  id: number;
+  error: string;
+  /** There is no index of this agent, or none that can be read: it has to be built. */
+  isLost: boolean;
+  /** Its files cannot be written or read for now, whatever was asked. */
+  isTrouble: boolean;
+}
 
 declare const self: Worker;
 
@@ -284,9 +292,15 @@ self.onmessage = async ({ data }: MessageEvent<ToIndex>) => {
       close(ask.agentId);
       removeFiles(pathOf(ask.agentId));
     }
-    self.postMessage({ id, error: error instanceof Error ? error.message : String(error), isLost } satisfies FromIndex);
+    const reason = error instanceof Error ? error.message : String(error);
+    self.postMessage({ id, error: reason, isLost, isTrouble: isTrouble(error) } satisfies FromIndex);
   }
 };
 
-const isDamage = (error: unknown): boolean =>
-  error instanceof Error && "code" in error && /^SQLITE_(NOTADB|CORRUPT)/.test(String(error.code));
+const codeOf = (error: unknown): string => (error instanceof Error && "code" in error ? String(error.code) : "");
+
+const isDamage = (error: unknown): boolean => /^SQLITE_(NOTADB|CORRUPT)/.test(codeOf(error));
+
+/** SQLite's, or the operating system's, such as ENOSPC. */
+const isTrouble = (error: unknown): boolean =>
+  /^(SQLITE_(FULL|IOERR|CANTOPEN|READONLY|PERM|BUSY|LOCKED|NOMEM)|E[A-Z0-9]+$)/.test(codeOf(error));
