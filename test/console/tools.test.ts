@@ -86,6 +86,46 @@ browserTest("a change that is not saved says why, stays to be saved, and can be 
   });
 });
 
+browserTest(
+  "what is chosen stays while another agent is looked at, and is asked about before it is left, until it is saved",
+  async () => {
+    const { agentId } = (await person.ask("POST", agentPath.replace(/\/[^/]+$/, ""), { name: "Bea" })).body;
+    await withTools(async (page) => {
+      await policy(page, "write_file").selectOption("Ask");
+      const show = async (of: string, name: string) => {
+        await page.evaluate((to) => {
+          location.hash = to;
+        }, of);
+        await page.locator("#tools-of", { hasText: name }).waitFor();
+        await policy(page, "write_file").waitFor();
+      };
+      await show(hash.replace(/agt_\w+/, agentId), "Bea");
+      expect([await chosen(page, "write_file"), await page.locator("#save-tools").isVisible()]).toEqual([
+        "Default: allow",
+        false,
+      ]);
+      await show(hash, "Ada");
+      expect(await chosen(page, "write_file")).toBe("Ask");
+      const asked = page.waitForEvent("dialog");
+      void page.reload().catch(() => undefined);
+      const dialog = await asked;
+      expect(dialog.type()).toBe("beforeunload");
+      await dialog.dismiss();
+      expect(await chosen(page, "write_file")).toBe("Ask");
+      await page.getByRole("button", { name: "Save" }).click();
+      await page.getByText("Saved. It counts at once").waitFor();
+      let isAsked = false;
+      page.on("dialog", (again) => {
+        isAsked = true;
+        return again.accept();
+      });
+      await page.reload();
+      await policy(page, "write_file").waitFor();
+      expect([await chosen(page, "write_file"), isAsked]).toEqual(["Ask", false]);
+    });
+  },
+);
+
 browserTest("whoever lets a tool always act outside is told what that means, before it is saved", async () => {
   await withTools(async (page) => {
     const warning = page.getByText("even if a stranger's text has talked your agent into it");

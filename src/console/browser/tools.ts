@@ -1,5 +1,5 @@
 import type { AgentIds } from "../../../clients/typescript/src/index.ts";
-import { roost } from "./api.ts";
+import { askBeforeLeaving, roost } from "./api.ts";
 import { attempt, make, part } from "./dom.ts";
 import { AGENT, type Agent, type Policy, type Tool } from "./records.ts";
 
@@ -34,9 +34,17 @@ export function openTools(): (agent: AgentIds, isStillWanted: () => boolean) => 
   let choices: Choice[] = [];
   const wanted = ({ select }: Choice) => (select.value || null) as Policy | null;
   const changed = () => choices.filter((choice) => wanted(choice) !== choice.saved);
-  const showBar = () => {
-    bar.hidden = changed().length === 0;
-  };
+  /** What is chosen and not saved, by agent and tool: it stays while something else is looked at. */
+  const unsaved = new Map<string, Map<string, string>>();
+  askBeforeLeaving(() => unsaved.size > 0);
+
+  /** Keeps what is not saved of this agent, and offers to save it. */
+  function keep(agentId: string): void {
+    const all = changed();
+    bar.hidden = all.length === 0;
+    if (bar.hidden) unsaved.delete(agentId);
+    else unsaved.set(agentId, new Map(all.map(({ name, select }) => [name, select.value])));
+  }
 
   function show(tools: readonly Tool[], agent: Agent): void {
     const known = new Set(tools.map(({ name }) => name));
@@ -44,13 +52,19 @@ export function openTools(): (agent: AgentIds, isStillWanted: () => boolean) => 
     const rows = byReach.map((tool) => toolRow(tool, agent.tools[tool.name] ?? null));
     for (const [name, policy] of Object.entries(agent.tools)) if (!known.has(name)) rows.push(unknownRow(name, policy));
     choices = rows.map(({ choice }) => choice);
+    const before = unsaved.get(agent.agentId);
+    for (const { name, select } of choices) {
+      select.value = before?.get(name) ?? select.value;
+      select.dispatchEvent(new Event("change"));
+    }
     list.replaceChildren(...rows.map(({ item }) => item));
-    showBar();
+    // A tool that is gone has no choice any more.
+    keep(agent.agentId);
   }
 
   form.addEventListener("change", () => {
     told.textContent = "";
-    showBar();
+    if (path) keep(path.agentId);
   });
   part("undo-tools", HTMLButtonElement).addEventListener("click", () => {
     for (const { select, saved } of choices) {
@@ -66,9 +80,10 @@ export function openTools(): (agent: AgentIds, isStillWanted: () => boolean) => 
       if (saved === null) return;
       const tools = Object.fromEntries(changed().map((choice) => [choice.name, wanted(choice)]));
       const agent = await roost.patch(AGENT, { path: saved, body: { tools } });
+      unsaved.delete(saved.agentId);
       if (saved !== path) return;
       for (const choice of choices) choice.saved = agent.tools[choice.name] ?? null;
-      showBar();
+      keep(saved.agentId);
       told.textContent = "Saved. It counts at once, also for what is being done now.";
       told.focus();
     });
@@ -78,7 +93,7 @@ export function openTools(): (agent: AgentIds, isStillWanted: () => boolean) => 
     told.textContent = "";
     choices = [];
     list.replaceChildren();
-    showBar();
+    bar.hidden = true;
     const [tools, agent] = await Promise.all([
       Array.fromAsync(roost.all(`${AGENT}/tools`, { path: ids })),
       roost.get(AGENT, { path: ids }),
