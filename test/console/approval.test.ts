@@ -1,5 +1,5 @@
 import { afterAll, beforeEach, expect } from "bun:test";
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { outsideTool, strangersTool } from "../approvals/asking.ts";
 import { faultsOf } from "../support/axe.ts";
 import { browserTest } from "../support/browser.ts";
@@ -165,6 +165,84 @@ browserTest("what is being answered stays while its run is lost and followed aga
     expect(await page.locator(".approval").count()).toBe(1);
   });
 });
+
+/** Whether the page, which is loaded again, asks before it is left. */
+async function asksBeforeLeaving(page: Page): Promise<boolean> {
+  let isAsked = false;
+  page.once("dialog", (dialog) => {
+    isAsked = true;
+    return dialog.accept();
+  });
+  await page.reload();
+  return isAsked;
+}
+
+browserTest(
+  "a half-written answer is the same in its conversation and among the approvals, until it is sent",
+  async () => {
+    await withPage(async (page) => {
+      await write(page, "Plan it", ["ask_user", { questions: QUESTIONS }]);
+      const inChat = page.locator("#chat-log .approval:not([data-before])");
+      const inList = page.locator("#approval-list .approval");
+      const why = "If you do not answer, tell your agent why";
+      const written = async (card: Locator) => [
+        await card.getByLabel("Friday").isChecked(),
+        await card.getByRole("textbox", { name: "What should I bring?" }).inputValue(),
+        await card.getByLabel(why).inputValue(),
+        await card.getByLabel(why).isVisible(),
+      ];
+      await inChat.getByLabel("Friday").check();
+      await inChat.getByRole("textbox", { name: "What should I bring?" }).fill("bre");
+      await inChat.getByText(why).click();
+      await inChat.getByLabel(why).fill("I am a");
+      await page.click("#to-approvals");
+      await page.locator("#approval-list summary").first().click();
+      expect(await written(inList)).toEqual([true, "bre", "I am a", true]);
+
+      await inList.getByRole("textbox", { name: "What should I bring?" }).fill("bread");
+      await inList.getByLabel(why).fill("I am away");
+      await page.click("#to-chat");
+      expect(await written(inChat)).toEqual([true, "bread", "I am away", true]);
+
+      await inChat.evaluate((card) => card.setAttribute("data-before", ""));
+      await page.click("#to-approvals");
+      await page.locator("#approval-list summary").first().click();
+      await page.getByText("See it in its conversation").click();
+      expect(await written(inChat)).toEqual([true, "bread", "I am away", true]);
+      thenSay("Friday, with bread.");
+      await inChat.getByRole("button", { name: "Answer", exact: true }).click();
+      await page.getByText("Wait. Friday, with bread.").waitFor();
+      expect(await asksBeforeLeaving(page)).toBe(false);
+    });
+  },
+);
+
+browserTest(
+  "what is written for an approval is asked about before the page is left, while it can be decided",
+  async () => {
+    await withPage(async (page) => {
+      await write(page, "Mail it", ["mail", { key: "a" }]);
+      const why = "If you deny it, tell your agent why";
+      const note = page.locator(".approval").getByLabel(why);
+      const writeNote = async () => {
+        await page.getByText(why).click();
+        await note.fill("Not n");
+      };
+      await writeNote();
+      expect(await asksBeforeLeaving(page)).toBe(true);
+      await writeNote();
+      // It is decided elsewhere while something else is shown.
+      await page.click("#new-conversation");
+      await note.waitFor({ state: "detached" });
+      const [open] = (await person.ask("GET", "/v1/approvals?status=open")).body.data;
+      thenSay("Not mailed.");
+      await person.ask("POST", `/v1/approvals/${open.approvalId}/decision`, { decision: "deny" });
+      await lookAgain(page);
+      await page.locator("#open-count").waitFor({ state: "hidden" });
+      expect(await asksBeforeLeaving(page)).toBe(false);
+    });
+  },
+);
 
 /** A run's stream as far as this event. */
 async function eventsUntil(type: string, runId: string): Promise<string> {

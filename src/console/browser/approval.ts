@@ -1,9 +1,14 @@
 import { visibleJson } from "../../lib/visible-json.ts";
-import { roost } from "./api.ts";
+import { askBeforeLeaving, roost } from "./api.ts";
 import { attempt, make, makeAlert, makeButton } from "./dom.ts";
 import type { Approval } from "./records.ts";
 
 let made = 0;
+
+/** What is written and chosen for an approval and not sent, by its id: the same wherever the approval is shown. */
+const drafts = new Map<string, Written[]>();
+type Written = Pick<HTMLInputElement, "value" | "checked">;
+askBeforeLeaving(() => drafts.size > 0);
 
 const OUTCOMES: Record<string, string> = {
   approved: "Approved",
@@ -21,6 +26,11 @@ export interface Asked {
 }
 
 export type Decided = Parameters<Asked["decided"]>[0];
+
+/** Forgets what was written for approvals that are decided: not all of them are shown at that time. */
+export function forgetDrafts(isDecided: (approvalId: string) => boolean): void {
+  for (const approvalId of drafts.keys()) if (isDecided(approvalId)) drafts.delete(approvalId);
+}
 
 /** `Answered by Ada: Friday · bread`. */
 export function outcomeOf({ status, decidedBy, answers }: Decided): string {
@@ -41,6 +51,7 @@ export function showApproval(approval: Approval, whenDecided: (decision: Decided
   const element = make("section", "approval", title);
   element.setAttribute("aria-labelledby", title.id);
   element.tabIndex = -1;
+  element.dataset.approvalId = approvalId;
 
   let isMine = false;
   let isOpen = true;
@@ -48,6 +59,7 @@ export function showApproval(approval: Approval, whenDecided: (decision: Decided
     // An answer and an event tell of the same decision.
     if (!isOpen) return;
     isOpen = false;
+    drafts.delete(approvalId);
     element.classList.add("decided");
     element.replaceChildren(title, make("p", "soft", outcomeOf(decision)));
     // The button that had the focus is gone.
@@ -96,8 +108,33 @@ export function showApproval(approval: Approval, whenDecided: (decision: Decided
     element.append(said, make("div", "row", approve, deny("Deny")));
   }
   element.append(alert);
+  fill(element, drafts.get(approvalId) ?? []);
+  element.addEventListener("input", () => keep(approvalId, element));
 
   return { element, decided };
+}
+
+/** The fields of the answers and of the note; not whether to ask again, which is chosen where it is decided. */
+const fieldsIn = (element: HTMLElement) => [
+  ...element.querySelectorAll<HTMLInputElement>("input:not([type=checkbox])"),
+];
+
+/** Keeps what is written and chosen in this element, and shows it where else the approval stands. */
+function keep(approvalId: string, element: HTMLElement): void {
+  const fields = fieldsIn(element);
+  const written = fields.map(({ value, checked }) => ({ value, checked }));
+  if (fields.some((field) => field.checked || field.value !== field.defaultValue)) drafts.set(approvalId, written);
+  else drafts.delete(approvalId);
+  for (const other of document.querySelectorAll<HTMLElement>(`[data-approval-id="${approvalId}"]`))
+    if (other !== element) fill(other, written);
+}
+
+function fill(element: HTMLElement, written: Written[]): void {
+  for (const [at, field] of fieldsIn(element).entries()) {
+    Object.assign(field, written[at]);
+    const note = field.closest<HTMLDetailsElement>("details.note");
+    if (note && field.value !== "") note.open = true;
+  }
 }
 
 interface Decision {

@@ -1,7 +1,7 @@
 import { visibleJson } from "../../lib/visible-json.ts";
 import { briefOf } from "./agent-steps.ts";
 import { roost } from "./api.ts";
-import { type Asked, type Decided, outcomeOf, showApproval } from "./approval.ts";
+import { type Asked, type Decided, forgetDrafts, outcomeOf, showApproval } from "./approval.ts";
 import { ago, attempt, confirmPress, make, part, reportErrors } from "./dom.ts";
 import { fillWhenOpened } from "./folds.ts";
 import { hashOf } from "./hash.ts";
@@ -53,16 +53,16 @@ export function openApprovals(): () => Promise<void> {
   }
 
   function follow(page: Page<Approval>): void {
-    if (view.hidden) return;
-    if (rows.size === 0) cursor = page.nextCursor;
-    add(page);
     // Those in the range of this page that are not on it were decided elsewhere.
     const last = page.nextCursor === null ? "" : (page.data.at(-1)?.approvalId ?? "");
     const open = new Set(page.data.map(({ approvalId }) => approvalId));
+    const isDecided = (approvalId: string) => approvalId >= last && !open.has(approvalId);
+    forgetDrafts(isDecided);
+    if (view.hidden) return;
+    if (rows.size === 0) cursor = page.nextCursor;
+    add(page);
     for (const [approvalId, row] of rows) {
-      if (row.isOpen && approvalId >= last && !open.has(approvalId)) {
-        void settle(approvalId, row).catch(() => undefined);
-      }
+      if (row.isOpen && isDecided(approvalId)) void settle(approvalId, row).catch(() => undefined);
     }
     for (const time of list.querySelectorAll("time")) time.textContent = ago(time.dateTime);
   }
