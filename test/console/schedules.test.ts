@@ -83,30 +83,36 @@ browserTest("a schedule is planned with its next five times shown, switched, run
   });
 });
 
-browserTest("editing a schedule does not replace what is being written, which is saved or cancelled first", async () => {
-  await person.ask("POST", `${agentPath}/schedules`, { name: "Look", message: "Look.", everySeconds: 3600 });
-  await withSchedules(async (page) => {
-    const name = page.locator("#schedule-form").getByLabel("Name", { exact: true });
-    const edit = page.getByRole("button", { name: "Edit Look" });
-    await page.getByText("Plan something").click();
-    await page.getByLabel("What it is told").fill("Suggest a po");
-    await page.getByText("Plan something").click();
-    await edit.click();
-    expect(await page.getByLabel("What it is told").inputValue()).toBe("Suggest a po");
-    const told = await name.evaluate((it) => [it === document.activeElement, (it as HTMLInputElement).validationMessage]);
-    expect(told).toEqual([true, "First save or cancel what is written here."]);
-    await name.fill("Poem");
-    await page.getByRole("button", { name: "Plan it" }).click();
-    await page.getByText("Poem is planned.").waitFor();
-    await edit.click();
-    await name.fill("Lo");
-    await edit.click();
-    expect(await name.inputValue()).toBe("Lo");
-    await page.locator("#schedule-form").getByRole("button", { name: "Cancel" }).click();
-    await edit.click();
-    expect(await name.inputValue()).toBe("Look");
-  });
-});
+browserTest(
+  "editing a schedule does not replace what is being written, which is saved or cancelled first",
+  async () => {
+    await person.ask("POST", `${agentPath}/schedules`, { name: "Look", message: "Look.", everySeconds: 3600 });
+    await withSchedules(async (page) => {
+      const name = page.locator("#schedule-form").getByLabel("Name", { exact: true });
+      const edit = page.getByRole("button", { name: "Edit Look" });
+      await page.getByText("Plan something").click();
+      await page.getByLabel("What it is told").fill("Suggest a po");
+      await page.getByText("Plan something").click();
+      await edit.click();
+      expect(await page.getByLabel("What it is told").inputValue()).toBe("Suggest a po");
+      const told = await name.evaluate((it) => [
+        it === document.activeElement,
+        (it as HTMLInputElement).validationMessage,
+      ]);
+      expect(told).toEqual([true, "First save or cancel what is written here."]);
+      await name.fill("Poem");
+      await page.getByRole("button", { name: "Plan it" }).click();
+      await page.getByText("Poem is planned.").waitFor();
+      await edit.click();
+      await name.fill("Lo");
+      await edit.click();
+      expect(await name.inputValue()).toBe("Lo");
+      await page.locator("#schedule-form").getByRole("button", { name: "Cancel" }).click();
+      await edit.click();
+      expect(await name.inputValue()).toBe("Look");
+    });
+  },
+);
 
 browserTest("a schedule that is opened to be edited while another is being saved stays open", async () => {
   for (const name of ["Look", "Watch"])

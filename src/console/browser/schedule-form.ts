@@ -20,17 +20,20 @@ export type ScheduleWishes = Pick<
 >;
 
 export interface ScheduleForm {
+  /** Shows this one, unless something is written there: then it says that this comes first. */
   edit(schedule: Schedule): void;
   /** Empty, for a new one. */
   reset(): void;
+  /** Resets it, unless something else than this is edited by now. */
+  saved(schedule: Schedule | null): void;
 }
 
 const PREVIEWED = 5;
 const field = (name: string) => part(`schedule-${name}`, HTMLInputElement);
 
 /**
- * The form to plan something, or to change it; `save` is given what is edited, or null for something new, and resets the
- * form if it is still wanted.
+ * The form to plan something, or to change it; `save` is given what is edited, or null for something new, and tells
+ * the form that it is saved if it is still wanted.
  */
 export function armScheduleForm(
   { isPattern, isTimeZone, nextTimes }: DueTimes,
@@ -44,6 +47,7 @@ export function armScheduleForm(
   const [time, minutes, cron, zone] = [field("time"), field("minutes"), field("cron"), field("zone")];
   const [from, to, model] = [field("from"), field("to"), field("model")];
   const more = part("schedule-more", HTMLDetailsElement);
+  const isWritten = watchWriting(form);
   let edited: Schedule | null = null;
 
   function wishes(): ScheduleWishes {
@@ -70,6 +74,7 @@ export function armScheduleForm(
 
   /** Says what is wrong, where it stands. */
   function check({ cron: pattern, everySeconds, timeZone }: ScheduleWishes): boolean {
+    field("name").setCustomValidity("");
     zone.setCustomValidity(isTimeZone(timeZone) ? "" : "Expected a name such as Europe/Berlin or UTC.");
     const isDue = pattern === null || isPattern(pattern);
     const at = repeat.value === "cron" ? cron : time;
@@ -105,7 +110,7 @@ export function armScheduleForm(
 
   form.noValidate = true;
   zone.defaultValue = ownZone();
-  askBeforeLeaving(watchWriting(form));
+  askBeforeLeaving(isWritten);
   form.addEventListener("input", show);
   part("schedule-cancel", HTMLButtonElement).addEventListener("click", reset);
   form.addEventListener("submit", (event) => {
@@ -119,7 +124,16 @@ export function armScheduleForm(
 
   return {
     reset,
+    saved(schedule) {
+      if (schedule === edited) reset();
+    },
     edit(schedule) {
+      if (isWritten()) {
+        fold.open = true;
+        field("name").setCustomValidity("First save or cancel what is written here.");
+        field("name").reportValidity();
+        return;
+      }
       reset();
       edited = schedule;
       const simple = schedule.cron === null ? null : simpleCron(schedule.cron);

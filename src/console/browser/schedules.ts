@@ -30,7 +30,7 @@ export function openSchedules(dueTimes: DueTimes): (instanceId: string, agent: A
       ? await roost.patch(SCHEDULE, { path: { ...of, scheduleId: edited.scheduleId }, body: settings })
       : await roost.post(SCHEDULES, { path: of, body: settings });
     if (of !== path) return;
-    form.reset();
+    form.saved(edited);
     await read(of, `${name} is planned.`);
   });
 
