@@ -83,20 +83,6 @@ export const modelLimits = z.lazy(() =>
     .describe("The most that models may take in a day or month (UTC): tokens, and amounts in USD"),
 );
 
-/**
- * A list that is checked up to its first wrong element. Errors are kept until the end of the body: those of a megabyte of
- * wrong elements would hold everybody up for seconds.
- */
-export const untilFirstWrong = <S extends z.ZodArray<z.ZodType>>(list: S) =>
-  // As any list, it is required unless it says otherwise.
-  z.nonoptional(
-    z.preprocess((given) => {
-      if (!Array.isArray(given)) return given;
-      const wrong = given.findIndex((one) => !list.element.safeParse(one).success);
-      return wrong < 0 ? given : given.slice(0, wrong + 1);
-    }, list),
-  );
-
 /** Parses input. Throws `invalid_request` that names the first bad field and what was expected. */
 export function parse<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {
   const result = schema.safeParse(value);

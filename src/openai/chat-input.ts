@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { untilFirstWrong } from "../http/fields.ts";
+import { untilFirstWrong } from "../lib/until-first-wrong.ts";
 import type { Asked } from "../messages/runs/unkept-runs.ts";
 import type { OutputForm } from "../models/engine.ts";
 import type { AnswerLimits } from "../runtime/protocol.ts";

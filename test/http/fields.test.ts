@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { z } from "zod";
-import { parse, untilFirstWrong } from "../../src/http/fields.ts";
+import { parse } from "../../src/http/fields.ts";
+import { untilFirstWrong } from "../../src/lib/until-first-wrong.ts";
 import { startTestServer } from "../support/test-server.ts";
 
 test("a list is checked up to its first wrong element, which the error names", () => {

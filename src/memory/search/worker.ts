@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { hashOfLine } from "../lines.ts";
 import { type AgentIndex, openAgentIndex } from "./entries.ts";
 import type { Entry, Gone, MemoryOrigin, SearchReply, Source } from "./entry.ts";
+import { isDamage, isTrouble } from "./faults.ts";
 import { notesOf, passagesOf } from "./passages.ts";
 
 /** Who wrote a line of a file. */
@@ -296,11 +297,3 @@ self.onmessage = async ({ data }: MessageEvent<ToIndex>) => {
     self.postMessage({ id, error: reason, isLost, isTrouble: isTrouble(error) } satisfies FromIndex);
   }
 };
-
-const codeOf = (error: unknown): string => (error instanceof Error && "code" in error ? String(error.code) : "");
-
-const isDamage = (error: unknown): boolean => /^SQLITE_(NOTADB|CORRUPT)/.test(codeOf(error));
-
-/** SQLite's, or the operating system's, such as ENOSPC. */
-const isTrouble = (error: unknown): boolean =>
-  /^(SQLITE_(FULL|IOERR|CANTOPEN|READONLY|PERM|BUSY|LOCKED|NOMEM)|E[A-Z0-9]+$)/.test(codeOf(error));
