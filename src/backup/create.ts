@@ -32,12 +32,11 @@ export async function createBackup(options: CreateOptions): Promise<CreatedBacku
   onProgress(0, 1);
   const snapshot = await takeSnapshot(dataDir, { withKeys });
   try {
-    const contents = snapshot.contents();
     const files = watched(snapshot.files(), (done) => onProgress(done, Math.max(done, snapshot.expectedBytes)));
     const signal = untilAborted?.() ?? new AbortController().signal;
-    const archive = await writeArchive(files, () => contents, passphrase);
+    const archive = await writeArchive(files, snapshot.contents, passphrase);
     const size = await destination.write(name, archive, signal);
-    return { ...contents, size };
+    return { ...snapshot.contents(), size };
   } finally {
     await snapshot.close();
   }

@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite";
 import { randomUUID } from "node:crypto";
-import { type Dirent, existsSync } from "node:fs";
-import { open, readdir, rm, stat } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { shortageOf } from "../lib/free-space.ts";
 import { makePrivateFolder } from "../lib/private-file.ts";
@@ -10,7 +10,9 @@ import { listModels } from "../models/store/store.ts";
 import { bytesOfCopy, openError, waitForOthers } from "../storage/connection.ts";
 import { schemaVersion } from "../storage/migrate.ts";
 import type { ArchivedFile } from "./archive.ts";
-import { ifGone, removeLeftBehind } from "./left-behind.ts";
+import { fileOf, folderAt } from "./files.ts";
+import { removeLeftBehind } from "./left-behind.ts";
+import { filesOfWorkspaces } from "./workspaces.ts";
 
 /** The files that hold keys or passwords: in a backup only if its owner asks for them. */
 export const KEY_FILES = ["master.key", "host-keys.json", "wallet.json", "roost.toml"] as const;
@@ -26,11 +28,14 @@ export interface Contents {
   createdAt: string;
   /** Those of `KEY_FILES` that are in it. */
   keys: string[];
+  /** How many of its agents were removed, or emptied, before their files were saved. Earlier builds did not say. */
+  emptiedAgents?: number;
 }
 
 export interface Snapshot {
   /** Each file, read when its turn comes. */
   files(): AsyncIterable<ArchivedFile>;
+  /** Whole once all of `files` are read. */
   contents(): Contents;
   /** About how many bytes `files` will yield. */
   expectedBytes: number;
@@ -67,6 +72,8 @@ export async function takeSnapshot(dataDir: string, { withKeys }: { withKeys: bo
     if (shortage !== null) throw new Error(`a copy of the database ${shortage}`);
     const schema = copyDatabase(path, copy);
     const keys = withKeys ? KEY_FILES.filter((name) => existsSync(join(dataDir, name))) : [];
+    const createdAt = new Date().toISOString();
+    let emptiedAgents = 0;
     return {
       async *files() {
         if (head !== null) yield head;
@@ -74,11 +81,13 @@ export async function takeSnapshot(dataDir: string, { withKeys }: { withKeys: bo
           const file = await readWhole(join(dataDir, name), name);
           if (file !== null) yield file;
         }
-        yield* fileOf(copy, "roost.db");
+        yield* fileOf(folderAt(folder), "roost.db", "roost.db");
         yield* manifestsOfModels(dataDir);
-        yield* filesOfWorkspaces(dataDir);
+        yield* filesOfWorkspaces(dataDir, copy, () => {
+          emptiedAgents += 1;
+        });
       },
-      contents: () => ({ schema, createdAt: new Date().toISOString(), keys: [...keys] }),
+      contents: () => ({ schema, createdAt, keys: [...keys], emptiedAgents }),
       expectedBytes: (await stat(copy)).size + bytesOfWorkspaces(copy),
       close,
     };
@@ -133,52 +142,6 @@ async function* chunksOf(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   yield bytes;
 }
 
-const CHUNK_BYTES = 1024 * 1024;
-
-/** A file if it is still there, with the size that it has when it is opened. */
-async function* fileOf(path: string, name: string): AsyncGenerator<ArchivedFile> {
-  const file = await open(path, "r").catch(ifGone);
-  if (file === null) return;
-  try {
-    const { size, mtimeMs } = await file.stat();
-    async function* content(): AsyncGenerator<Uint8Array> {
-      for (let at = 0; at < size; ) {
-        const chunk = new Uint8Array(Math.min(CHUNK_BYTES, size - at));
-        const { bytesRead } = await (file as NonNullable<typeof file>).read(chunk, 0, chunk.length, at);
-        if (bytesRead === 0) throw new Error(`${path} became shorter while it was read; try again`);
-        at += bytesRead;
-        yield chunk.subarray(0, bytesRead);
-      }
-    }
-    yield { name, size, modifiedAtMs: Math.floor(mtimeMs), content: content() };
-  } finally {
-    await file.close();
-  }
-}
-
-/** Names of a workspace's parent folder: changes on their way come first, since they end up in the agents' folders. */
-const STAGED_FIRST = [".staging", "agents"] as const;
-const TRASH = /^trash-/;
-
-async function* filesOfWorkspaces(dataDir: string): AsyncGenerator<ArchivedFile> {
-  const root = join(dataDir, "instances");
-  for (const instance of await entriesOf(root)) {
-    if (!instance.isDirectory()) continue;
-    for (const part of STAGED_FIRST) {
-      yield* filesBelow(join(root, instance.name, part), `instances/${instance.name}/${part}`);
-    }
-  }
-}
-
-async function* filesBelow(folder: string, prefix: string): AsyncGenerator<ArchivedFile> {
-  for (const entry of await entriesOf(folder)) {
-    const [path, name] = [join(folder, entry.name), `${prefix}/${entry.name}`];
-    if (prefix.endsWith("/.staging") && TRASH.test(entry.name)) continue;
-    if (entry.isDirectory()) yield* filesBelow(path, name);
-    else if (entry.isFile()) yield* fileOf(path, name);
-  }
-}
-
 /** The models themselves are large, and where they came from has them still. */
 async function* manifestsOfModels(dataDir: string): AsyncGenerator<ArchivedFile> {
   for (const { manifest, folder } of listModels(dataDir)) {
@@ -186,6 +149,3 @@ async function* manifestsOfModels(dataDir: string): AsyncGenerator<ArchivedFile>
     if (file !== null) yield file;
   }
 }
-
-const entriesOf = async (folder: string): Promise<Dirent[]> =>
-  (await readdir(folder, { withFileTypes: true }).catch(ifGone)) ?? [];

@@ -11,10 +11,11 @@ import { openStore, type Store } from "../storage/store.ts";
 import { ArchiveError } from "./archive.ts";
 import { type Restored, type RestoreOptions, unpack } from "./restore.ts";
 import { makeWorkFolder } from "./snapshot.ts";
+import { countEmptied } from "./workspaces.ts";
 
 /**
  * Restores a backup into a temporary folder, opens its database as a start of this binary would, migrating it, and checks
- * the audit log and the books. Throws `ArchiveError` if any of that fails. The folder is beside the backups of `dataDir`,
+ * the audit log, the books, and that agents have their files. Throws `ArchiveError` if any of that fails. The folder is beside the backups of `dataDir`,
  * or, if there is no such data folder, among the system's temporary files.
  */
 export async function verifyBackup(dataDir: string, options: RestoreOptions): Promise<Restored> {
@@ -24,6 +25,7 @@ export async function verifyBackup(dataDir: string, options: RestoreOptions): Pr
   try {
     const restored = await unpack(folder, options, { durably: false });
     checkRecords(folder, dataDir);
+    checkWorkspaces(folder, restored);
     return restored;
   } finally {
     await rm(folder, { recursive: true, force: true });
@@ -42,6 +44,11 @@ function checkRecords(folder: string, dataDir: string): void {
   } finally {
     store.close();
   }
+}
+
+function checkWorkspaces(folder: string, { emptiedAgents = 0 }: Restored): void {
+  const missing = countEmptied(folder) - emptiedAgents;
+  if (missing > 0) throw new ArchiveError(`it has no files of ${missing} of the agents that have some in its database`);
 }
 
 function breakOf(store: Store): string | null {

@@ -220,6 +220,15 @@ export function recoverChanges(instanceFolder: string, isCommitted: (changeId: s
   return finished;
 }
 
+/** Where a workspace is that one of these changes has yet to rename to `slug`; null if none of them does. */
+export function renamedFrom(instanceFolder: string, slug: string, changeIds: readonly string[]): string | null {
+  for (const changeId of changeIds) {
+    const target = readManifest(changeFolder(instanceFolder, changeId))?.target;
+    if (target?.kind === "rename" && target.slug === slug) return workspaceFolder(instanceFolder, target.from);
+  }
+  return null;
+}
+
 function changeFolder(instanceFolder: string, changeId: string): string {
   if (!CHANGE_ID.test(changeId)) throw new TypeError("not a change id");
   return join(instanceFolder, STAGING, changeId);
