@@ -5,6 +5,8 @@ import { copyPrivateFile, makePrivateFolder, syncFolder } from "../lib/private-f
 import { waitForOthers } from "../storage/connection.ts";
 import { lockDataFolder } from "../storage/lock.ts";
 import { copiesBeforeMigrations, type DatabaseCopy, schemaVersion } from "../storage/migrate.ts";
+import { type Moves, movesBetween, stageMoves } from "./rollback-workspaces.ts";
+import { finishChanges } from "./workspaces.ts";
 
 export interface RolledBack {
   /** The schema before and after. */
@@ -18,9 +20,9 @@ export interface RolledBack {
 
 /**
  * Puts the database back to what it was before the last migration, for the older binary. The newer database is kept
- * aside, with the workspaces of which the older one knows nothing; the files of other workspaces stay as they are.
- * Throws if a server runs, or if there is nothing sound to go back to. A crash leaves the newer state as it was, or the older
- * one with all of the newer kept aside.
+ * aside, with the workspaces of which the older one knows nothing; the files of other workspaces stay as they are, where the
+ * older one has their agents. Throws if a server runs, or if there is nothing sound to go back to. A crash leaves the newer
+ * state as it was, or the older one with all of the newer kept aside, and the rest to the next start.
  */
 export function rollBack(dataDir: string): RolledBack {
   const lock = lockDataFolder(dataDir);
@@ -38,15 +40,18 @@ export function rollBack(dataDir: string): RolledBack {
     makePrivateFolder(keptIn);
     const next = `${path}.rollback`;
     copyPrivateFile(older.path, next);
-    const unknown = unknownWorkspaces(dataDir, next);
+    const { unknown, changes } = movesTo(dataDir, path, next);
     for (const folder of unknown) linkTree(join(dataDir, folder), join(keptIn, folder));
     fs.linkSync(path, join(keptIn, "roost.db"));
+    stageMoves(dataDir, next, changes);
     replaceAuditHead(dataDir, older.auditHead, keptIn);
     syncFolder(keptIn);
     fs.renameSync(next, path);
     syncFolder(dataDir);
     // The older server would do that too: for it they are left over from something that was never committed.
     for (const folder of unknown) fs.rmSync(join(dataDir, folder), { recursive: true, force: true });
+    // And that: only now are these places free.
+    finishMoves(dataDir, path);
     return { from, to: older.version, stateOfMs: older.atMs, keptIn };
   } finally {
     lock.release();
@@ -81,20 +86,19 @@ function flushed(path: string): number {
   return schemaVersion(sqlite);
 }
 
-/** The folders of instances and agents that are not in the database, relative to the data folder. */
-function unknownWorkspaces(dataDir: string, database: string): string[] {
-  using sqlite = new Database(database, { readonly: true });
-  const isInstance = sqlite.query("SELECT 1 FROM instances WHERE instance_id = ?");
-  const isAgent = sqlite.query("SELECT 1 FROM agents WHERE instance_id = ? AND slug = ?");
-  return namesIn(join(dataDir, "instances")).flatMap((instanceId) => {
-    const instance = join("instances", instanceId);
-    if (isInstance.get(instanceId) === null) return [instance];
-    const slugs = namesIn(join(dataDir, instance, "agents"));
-    return slugs.filter((slug) => isAgent.get(instanceId, slug) === null).map((slug) => join(instance, "agents", slug));
-  });
+/** What is to happen to the workspaces, once everything that the newer database has committed has happened to them. */
+function movesTo(dataDir: string, path: string, next: string): Moves {
+  // A connection that only reads would leave its WAL beside the database that takes this one's place.
+  using newer = new Database(path, { readwrite: true });
+  using older = new Database(next, { readonly: true });
+  finishChanges(dataDir, newer);
+  return movesBetween(dataDir, newer, older);
 }
 
-const namesIn = (folder: string): string[] => (fs.existsSync(folder) ? fs.readdirSync(folder) : []);
+function finishMoves(dataDir: string, path: string): void {
+  using sqlite = new Database(path, { readonly: true });
+  finishChanges(dataDir, sqlite);
+}
 
 /** The same files under another name as well: changes of a workspace replace files, and never write into one. */
 function linkTree(from: string, to: string): void {

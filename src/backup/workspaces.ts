@@ -78,13 +78,8 @@ function workspaceOf(dataDir: string, now: Database, { agentId, instanceId }: Ag
 
 const closeFile = (file: FileHandle | null) => file?.close();
 
-/**
- * How many agents have files in the database of a data folder, and none on disk. Finishes committed changes before, as a
- * start does.
- */
-export function countEmptied(dataDir: string): number {
-  using sqlite = new Database(join(dataDir, "roost.db"), { readonly: true });
-  const folderOf = (instanceId: string) => join(dataDir, "instances", instanceId);
+/** Finishes the changes of workspaces that are committed in the database, and discards others, as a start does. */
+export function finishChanges(dataDir: string, sqlite: Database): void {
   const changes = sqlite
     .query<{ id: string; instanceId: string }, []>(
       "SELECT change_id AS id, instance_id AS instanceId FROM workspace_changes",
@@ -92,11 +87,17 @@ export function countEmptied(dataDir: string): number {
     .all();
   for (const [instanceId, committed] of Map.groupBy(changes, (change) => change.instanceId)) {
     const ids = new Set(committed.map(({ id }) => id));
-    recoverChanges(folderOf(instanceId), (id) => ids.has(id));
+    recoverChanges(join(dataDir, "instances", instanceId), (id) => ids.has(id));
   }
+}
+
+/** How many agents have files in the database of a data folder, and none on disk, once its changes are finished. */
+export function countEmptied(dataDir: string): number {
+  using sqlite = new Database(join(dataDir, "roost.db"), { readonly: true });
+  finishChanges(dataDir, sqlite);
   return agentsIn(sqlite).filter(
     ({ agentId, instanceId, slug }) =>
       standing(sqlite, agentId, instanceId)?.hasFiles === true &&
-      !existsSync(workspaceFolder(folderOf(instanceId), slug)),
+      !existsSync(workspaceFolder(join(dataDir, "instances", instanceId), slug)),
   ).length;
 }

@@ -10,6 +10,7 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { forEachLimited } from "../lib/concurrency.ts";
+import { makePrivateFolder, writePrivateFile } from "../lib/private-file.ts";
 import { hasCode } from "../lib/system-error.ts";
 import { syncFolder, syncFolderSoon, writeNewFileSoon } from "./disk.ts";
 import { type Jail, openJail } from "./jail.ts";
@@ -108,6 +109,14 @@ export async function stageFolder(
     await discardChange(instanceFolder, changeId);
     throw error;
   }
+}
+
+/** The same for a folder that only moves, in one turn: for commands without a server. */
+export function stageMove(instanceFolder: string, changeId: string, target: WorkspaceTarget): void {
+  const staged = changeFolder(instanceFolder, changeId);
+  makePrivateFolder(staged);
+  writePrivateFile(join(staged, MANIFEST), JSON.stringify({ target, deletes: [], sets: [] } satisfies Manifest));
+  syncFolder(join(instanceFolder, STAGING));
 }
 
 /** Discards a staged change that was rolled back or never committed. */

@@ -1,6 +1,16 @@
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openFoundation } from "../../src/app/foundation.ts";
@@ -9,6 +19,7 @@ import { locate } from "../../src/backup/destination.ts";
 import { restoreBackup } from "../../src/backup/restore.ts";
 import { rollBack } from "../../src/backup/rollback.ts";
 import { verifyBackup } from "../../src/backup/verify.ts";
+import { finishChanges } from "../../src/backup/workspaces.ts";
 import { SCHEMA_VERSION, schemaVersion } from "../../src/storage/migrate.ts";
 import { runBinary } from "../support/binary.ts";
 import { BUILDS, unpackBuild } from "./earlier-builds/unpack.ts";
@@ -123,6 +134,8 @@ test("a rollback that is killed at any moment leaves the newer state as it was, 
   await unpackBuild(EARLIER, folder);
   const source = join(folder, "data");
   const before = rowsIn(source);
+  const original = join(folder, "original");
+  cpSync(source, original, { recursive: true });
   openFoundation({ dataDir: source }).store.close();
   {
     using sqlite = new Database(join(source, "roost.db"));
@@ -134,6 +147,7 @@ test("a rollback that is killed at any moment leaves the newer state as it was, 
   }
   mkdirSync(join(source, "instances/inst_b/agents/bo"), { recursive: true });
   writeFileSync(join(source, "instances/inst_b/agents/bo/SOUL.md"), "since");
+  const renamed = renameFirst(source);
   const [newerRows, newerFiles] = [rowsIn(source), filesIn(source)];
   const moments = await atEachMoment(
     "rollback",
@@ -145,7 +159,9 @@ test("a rollback that is killed at any moment leaves the newer state as it was, 
         expect((await runBinary(["audit", "--verify", "--data", dataDir])).output).toContain("intact");
         rollBack(dataDir);
       }
+      finishAsStart(dataDir);
       expect(rowsIn(dataDir)).toEqual(before);
+      expect(soulOf(dataDir, renamed)).toBe(soulOf(original, renamed));
       const kept = readdirSync(join(dataDir, "backups")).filter((name) => name.startsWith("before-rollback-"));
       const whole = kept
         .map((name) => join(dataDir, "backups", name))
@@ -157,6 +173,40 @@ test("a rollback that is killed at any moment leaves the newer state as it was, 
   );
   expect(moments).toBeGreaterThan(5);
 });
+
+/** Renames an agent, and has another one take its slug, as a server does. Returns the agent's id. */
+function renameFirst(dataDir: string): string {
+  using sqlite = new Database(join(dataDir, "roost.db"));
+  const { agent_id, instance_id, slug } = sqlite.query("SELECT * FROM agents").get() as Record<string, string>;
+  if (agent_id === undefined || instance_id === undefined || slug === undefined) throw new Error("there is no agent");
+  const agents = join(dataDir, "instances", instance_id, "agents");
+  sqlite.run("UPDATE agents SET slug = 'renamed' WHERE agent_id = ?", [agent_id]);
+  renameSync(join(agents, slug), join(agents, "renamed"));
+  sqlite.run(
+    `INSERT INTO agents (agent_id, instance_id, name, slug, display_name, created_at, updated_at)
+     VALUES ('agt_new', ?, 'x', ?, 'x', 1, 1)`,
+    [instance_id, slug],
+  );
+  mkdirSync(join(agents, slug));
+  writeFileSync(join(agents, slug, "SOUL.md"), "somebody else's");
+  return agent_id;
+}
+
+function soulOf(dataDir: string, agentId: string): string {
+  using sqlite = new Database(join(dataDir, "roost.db"), { readwrite: true });
+  const { instance_id, slug } = sqlite.query("SELECT * FROM agents WHERE agent_id = ?").get(agentId) as {
+    instance_id: string;
+    slug: string;
+  };
+  return readFileSync(join(dataDir, "instances", instance_id, "agents", slug, "SOUL.md"), "utf8");
+}
+
+/** What every build does first with the changes of workspaces that it finds committed. */
+function finishAsStart(dataDir: string): void {
+  using sqlite = new Database(join(dataDir, "roost.db"));
+  finishChanges(dataDir, sqlite);
+  sqlite.run("DELETE FROM workspace_changes");
+}
 
 const workspacesOf = (files: Record<string, string>): Record<string, string> =>
   Object.fromEntries(Object.entries(files).filter(([name]) => name.startsWith("instances/")));

@@ -78,6 +78,67 @@ test.each(Array.from({ length: SCHEMA_VERSION - 1 }, (_, at) => at + 1))(
   },
 );
 
+const INSERT_AGENT = `INSERT INTO agents (agent_id, instance_id, name, slug, display_name, created_at, updated_at)
+  VALUES (?, 'inst_a', 'x', ?, 'x', 1, 1)`;
+
+/** Slug → what its workspace has, as the database and the disk have it now. */
+const workspaces = () =>
+  query((sqlite) => {
+    const agents = sqlite.query<{ agent_id: string; slug: string }, []>("SELECT * FROM agents ORDER BY agent_id").all();
+    return agents.map(({ agent_id, slug }) => {
+      const soul = join(dataDir, "instances/inst_a/agents", slug, "SOUL.md");
+      return [agent_id, slug, existsSync(soul) ? readFileSync(soul, "utf8") : null];
+    });
+  });
+
+function putSoul(slug: string, text: string): void {
+  mkdirSync(join(dataDir, "instances/inst_a/agents", slug), { recursive: true });
+  writeFileSync(join(dataDir, "instances/inst_a/agents", slug, "SOUL.md"), text);
+}
+
+test.each([1, SCHEMA_VERSION - 1])(
+  "agents that were renamed since schema %d have their older slugs again, and their own files",
+  (version) => {
+    query((sqlite) => {
+      migrate(sqlite, dataDir, MIGRATIONS.slice(0, version));
+      sqlite.run(INSERT_ACCOUNT, ["acct_a", "before@example.org"]);
+      sqlite.run(INSERT_INSTANCE, ["inst_a"]);
+      for (const name of ["one", "two", "three", "four", "five"]) sqlite.run(INSERT_AGENT, [`agt_${name}`, name]);
+      // Since the fifth schema, triggers count.
+      sqlite.run("UPDATE instances SET agent_count = 5");
+    });
+    openFoundation({ dataDir }).store.close();
+    query((sqlite) => {
+      sqlite.run("UPDATE agents SET slug = agent_id, removed_at = 1 WHERE agent_id = 'agt_five'");
+      for (const [name, slug] of [
+        ["one", "between"],
+        ["two", "one"],
+        ["one", "two"],
+        ["three", "third"],
+      ] as const) {
+        sqlite.run("UPDATE agents SET slug = ? WHERE agent_id = ?", [slug, `agt_${name}`]);
+      }
+      sqlite.run(INSERT_AGENT, ["agt_new", "three"]);
+      sqlite.run(INSERT_AGENT, ["agt_newer", "five"]);
+    });
+    for (const [slug, text] of Object.entries({ one: "two", two: "one", third: "three", four: "four" })) {
+      putSoul(slug, text);
+    }
+    for (const slug of ["three", "five"]) putSoul(slug, "since");
+    const { keptIn } = rollBack(dataDir);
+    expect(workspaces()).toEqual([
+      ["agt_five", "five", null],
+      ["agt_four", "four", "four"],
+      ["agt_one", "one", "one"],
+      ["agt_three", "three", "three"],
+      ["agt_two", "two", "two"],
+    ]);
+    const kept = ["three", "five"].map((slug) => join(keptIn, "instances/inst_a/agents", slug, "SOUL.md"));
+    expect(kept.map((path) => readFileSync(path, "utf8"))).toEqual(["since", "since"]);
+    expect(readdirSync(join(dataDir, "instances/inst_a/agents")).sort()).toEqual(["four", "one", "three", "two"]);
+  },
+);
+
 test("the audit log still verifies, because its checkpoint goes back too", async () => {
   query((sqlite) => migrate(sqlite, dataDir, MIGRATIONS.slice(0, SCHEMA_VERSION - 1)));
   writeFileSync(join(dataDir, "audit-head.json"), '{"auditId":1,"hash":"00"}');
