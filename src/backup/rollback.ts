@@ -45,6 +45,7 @@ export function rollBack(dataDir: string): RolledBack {
     fs.linkSync(path, join(keptIn, "roost.db"));
     stageMoves(dataDir, next, changes);
     replaceAuditHead(dataDir, older.auditHead, keptIn);
+    removeMemory(dataDir, keptIn);
     syncFolder(keptIn);
     fs.renameSync(next, path);
     syncFolder(dataDir);
@@ -122,6 +123,17 @@ function replaceAuditHead(dataDir: string, older: string | null, keptIn: string)
   const next = `${head}.rollback`;
   copyPrivateFile(older, next);
   fs.renameSync(next, head);
+}
+
+/**
+ * Before the database is replaced: the indexes go up to messages that the older one does not have, and would pass over those
+ * that get their numbers. Without its folder, either server builds them anew, so it goes all at once.
+ */
+function removeMemory(dataDir: string, keptIn: string): void {
+  const [memory, removed] = [join(dataDir, "memory"), join(keptIn, "memory")];
+  if (!fs.existsSync(memory)) return;
+  fs.renameSync(memory, removed);
+  fs.rmSync(removed, { recursive: true, force: true });
 }
 
 const stamp = (): string => new Date().toISOString().replaceAll(/[:.]/g, "-");

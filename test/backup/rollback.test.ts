@@ -139,6 +139,15 @@ test.each([1, SCHEMA_VERSION - 1])(
   },
 );
 
+test("memories are indexed anew: their indexes are of messages that were undone", () => {
+  upgraded(SCHEMA_VERSION - 1);
+  const memory = join(dataDir, "memory");
+  mkdirSync(memory);
+  for (const name of ["agt_a.db", "agt_a.db-wal"]) writeFileSync(join(memory, name), "since");
+  const { keptIn } = rollBack(dataDir);
+  expect([memory, join(keptIn, "memory")].map((path) => existsSync(path))).toEqual([false, false]);
+});
+
 test("the audit log still verifies, because its checkpoint goes back too", async () => {
   query((sqlite) => migrate(sqlite, dataDir, MIGRATIONS.slice(0, SCHEMA_VERSION - 1)));
   writeFileSync(join(dataDir, "audit-head.json"), '{"auditId":1,"hash":"00"}');
