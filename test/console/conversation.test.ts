@@ -236,6 +236,35 @@ browserTest("a run that could not be followed any more is followed again at the 
   });
 });
 
+const alert = (page: Page) => page.locator("#chat > [role=alert]");
+
+browserTest("that an answer could not be followed is told only until it is followed again", async () => {
+  await withPage(async (page) => {
+    const { release } = heldAnswer();
+    await write(page, "Tell me a story");
+    await page.getByText("Once upon").waitFor();
+    await page.route("**/events?*", (route) => route.abort(), { times: 1 });
+    await page.reload();
+    await alert(page).getByText("the server does not answer").waitFor();
+    await lookAgain(page);
+    await page.getByText("Once upon").waitFor();
+    expect(await alert(page).isVisible()).toBe(false);
+    release();
+    await page.getByText("Once upon a time.").waitFor();
+  });
+});
+
+browserTest("an empty conversation that could not be loaded is shown, without the error, once it can be", async () => {
+  await withPage(async (page) => {
+    await page.route("**/messages?*", (route) => route.abort(), { times: 1 });
+    await page.reload();
+    await alert(page).getByText("the server does not answer").waitFor();
+    await lookAgain(page);
+    await page.locator("#chat-ideas").waitFor();
+    expect(await alert(page).isVisible()).toBe(false);
+  });
+});
+
 browserTest("a run whose events are no longer kept is given up once, and what is shown stays", async () => {
   await withPage(async (page) => {
     const { release } = heldAnswer();

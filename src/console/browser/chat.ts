@@ -1,6 +1,6 @@
 import { roost } from "./api.ts";
 import { openConversations } from "./conversations.ts";
-import { alertFor, attempt, confirmPress, make, nameOf, part, reportErrors, showError } from "./dom.ts";
+import { alertFor, attempt, confirmPress, hideError, make, nameOf, part, reportErrors, showError } from "./dom.ts";
 import { openDrafts } from "./drafts.ts";
 import { hashOf } from "./hash.ts";
 import { type Choice, costOf, stateOf } from "./instances.ts";
@@ -103,6 +103,12 @@ export function createChat(accountId: string, parts: ChatParts): Chat {
     part("to-agent", HTMLAnchorElement).href = hashOf(next.instance.instanceId, agent.agentId, AGENT_PARTS[0]);
     let isLoaded = false;
     const isShown = () => next === choice;
+    const tell = (error: unknown) => {
+      const alert = alertFor(form);
+      if (alert && isShown()) showError(alert, error);
+    };
+    /** What keeps the conversation from being loaded or followed; it is told until it is over. */
+    let trouble: unknown;
     talk = openTalk({
       agent: { instanceId: next.instance.instanceId, agentId: agent.agentId },
       conversationId: next.conversationId,
@@ -122,10 +128,18 @@ export function createChat(accountId: string, parts: ChatParts): Chat {
         earlier.hidden = !has;
       },
       again: say,
-      failed(error) {
-        const alert = alertFor(form);
-        if (alert && isShown()) showError(alert, error);
+      failed: tell,
+      lost(error) {
+        trouble = error;
+        tell(error);
       },
+      answered() {
+        if (trouble !== undefined) hideError(trouble);
+        trouble = undefined;
+      },
+    });
+    talk.loaded.catch((error) => {
+      trouble = error;
     });
     await Promise.all([talk.loaded, conversations.open(next)]);
   }

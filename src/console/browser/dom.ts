@@ -78,10 +78,21 @@ export function alertFor(control: HTMLElement): HTMLElement | null {
   return [...alerts].find((alert) => alert.closest("section") === section) ?? null;
 }
 
+/** The error that each alert has shown last. */
+const shownErrors = new WeakMap<HTMLElement, unknown>();
+
 export function showError(alert: HTMLElement, error: unknown): void {
   const { message, nextStep } = toldError(error);
   alert.replaceChildren(make("strong", "", message), nextStep);
   alert.hidden = false;
+  shownErrors.set(alert, error);
+}
+
+/** Hides this error where it is still shown; another that was shown there since stays. */
+export function hideError(error: unknown): void {
+  for (const alert of document.querySelectorAll<HTMLElement>("[role=alert]")) {
+    if (shownErrors.get(alert) === error) alert.hidden = true;
+  }
 }
 
 /** Shows what is wrong next to a field, and focuses it. `clearFieldErrors` removes it. */

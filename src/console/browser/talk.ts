@@ -35,6 +35,10 @@ export interface TalkParts {
   /** Called with a message whose run has failed, to send it again. */
   again(text: string): void;
   failed(error: unknown): void;
+  /** Called with what keeps a run from being followed further for now. */
+  lost(error: unknown): void;
+  /** Called when the conversation is loaded, and with all that comes of its runs. */
+  answered(): void;
 }
 
 interface Turn {
@@ -52,7 +56,7 @@ const PATH = `${AGENT}/messages` as const;
 
 /** Loads the conversation and follows its runs one after the other, in the order in which they are answered. */
 export function openTalk(parts: TalkParts): Talk {
-  const { agent, log, hasTools, busy, settled, hasEarlier, again, failed } = parts;
+  const { agent, log, hasTools, busy, settled, hasEarlier, again, failed, lost, answered } = parts;
   const conversationId = parts.conversationId ?? undefined;
   const closing = new AbortController();
   const exchanges = new Map<string, Exchange>();
@@ -63,7 +67,8 @@ export function openTalk(parts: TalkParts): Talk {
   /** Runs that are over, and shown as that, whether or not they have answered. */
   const over = new Set<string>();
   let earlier: string | null = null;
-  let newest: string | undefined;
+  /** Of what was last loaded; null before anything was. */
+  let newest: string | undefined | null = null;
   let following = false;
   /** When the first turn, once it could not be followed, is followed again. */
   let retryAtMs = 0;
@@ -142,6 +147,7 @@ export function openTalk(parts: TalkParts): Talk {
         exchange.begin();
         try {
           for await (const event of followRun(runId, turn.after)) {
+            answered();
             // Not the newest for that: another message may have come meanwhile.
             if (event.type === "message.completed") shown.add(event.message.messageId);
             keepAtEnd(() => exchange.show(event));
@@ -152,6 +158,7 @@ export function openTalk(parts: TalkParts): Talk {
           // Its events are no longer kept, or it was deleted with its agent: that will not change.
           if (!(error instanceof RoostError && error.code === "not_found")) throw error;
           exchange.lose();
+          answered();
         }
         turns.shift();
         over.add(runId);
@@ -161,7 +168,7 @@ export function openTalk(parts: TalkParts): Talk {
       turns[0]?.exchange.lose();
       retryAtMs = Date.now() + retryMs;
       retryMs = Math.min(Math.max(2 * retryMs, RETRY_MS.least), RETRY_MS.most);
-      if (!closing.signal.aborted) failed(error);
+      if (!closing.signal.aborted) lost(error);
     } finally {
       following = false;
       if (!closing.signal.aborted) {
@@ -219,6 +226,7 @@ export function openTalk(parts: TalkParts): Talk {
     if (showPage(inOrder, null)) toEnd(log);
     await resumeRuns(inOrder);
     newest = last;
+    answered();
     settled();
   }
 
