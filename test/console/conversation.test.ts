@@ -328,3 +328,30 @@ browserTest("clearing asks first, and leaves an empty conversation, here and on 
     expect(await saidBy(page, "user")).toEqual(["Anew"]);
   });
 });
+
+/** Lets presses of a button act on the focus as in Safari: it goes nowhere. */
+const pressAsInSafari = (page: Page): Promise<void> =>
+  page.evaluate(() =>
+    document.addEventListener("mousedown", (event) => {
+      if (event.defaultPrevented || !(event.target instanceof HTMLButtonElement)) return;
+      event.preventDefault();
+      if (document.activeElement instanceof HTMLElement) document.activeElement.blur();
+    }),
+  );
+
+browserTest("where a press does not focus a button, clearing is asked until something else is pressed", async () => {
+  await person.ask("POST", `${agentPath}/messages`, { message: "Remember me" });
+  await withPage(async (page) => {
+    await page.getByText("Remember me").waitFor();
+    await pressAsInSafari(page);
+    const clear = page.locator("#chat-clear");
+    await clear.click();
+    expect(await clear.textContent()).toBe("Sure?");
+    await page.click("#chat-input");
+    expect(await clear.textContent()).toBe("Clear");
+    await clear.click();
+    await clear.click();
+    await page.locator("#chat-ideas").waitFor();
+    expect((await person.ask("GET", `${agentPath}/messages`)).body.data).toEqual([]);
+  });
+});

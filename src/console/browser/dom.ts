@@ -135,10 +135,15 @@ export function confirmPress(button: HTMLButtonElement, question: string, work: 
     button.setAttribute("aria-label", asking ? `Really ${label.toLowerCase()}?` : label);
   };
   button.addEventListener("blur", () => ask(false));
+  // Safari gives no focus to a button that is pressed, and takes it even from this one: it is given and kept here.
+  button.addEventListener("mousedown", (event) => {
+    if (button.classList.contains("asking")) event.preventDefault();
+  });
   button.addEventListener("click", () => {
     const sure = button.classList.contains("asking");
     ask(!sure);
     if (sure) void attempt(button, work);
+    else button.focus();
   });
 }
 
