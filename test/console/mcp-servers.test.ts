@@ -56,34 +56,37 @@ browserTest("what has changed at an MCP server is shown, and approved as it is s
   expect((await person.ask("GET", servers)).body.data).toEqual([]);
 });
 
-browserTest("what is chosen among the tools and not saved stays when an MCP server's tools are read again", async () => {
-  await service.offer(search, { name: "delete" });
-  await person.ask("POST", servers, { name: "docs", url: service.url });
-  await withConsoleAs(
-    server,
-    person,
-    async (page) => {
-      const policy = (tool: string) => page.getByLabel(`Policy of ${tool}`, { exact: true });
-      await policy("http_request").selectOption("Always");
-      await policy("docs__search").selectOption("Never");
-      await policy("docs__delete").selectOption("Never");
-      await page.locator("#mcp-list > li", { hasText: "docs" }).locator("summary").click();
-      await service.offer(search);
-      await page.getByRole("button", { name: "Ask docs again" }).click();
-      await page.locator("#mcp-told", { hasText: "docs was asked." }).waitFor();
-      expect([await policy("http_request").inputValue(), await policy("docs__search").inputValue()]).toEqual([
-        "always",
-        "deny",
-      ]);
-      expect(await page.getByText("even if a stranger's text").filter({ visible: true }).count()).toBe(1);
-      await page.getByRole("button", { name: "Remove docs" }).click();
-      await page.getByRole("button", { name: "Really remove docs?" }).click();
-      await page.locator("#mcp-told", { hasText: "docs is removed." }).waitFor();
-      expect(await policy("docs__search").count()).toBe(0);
-      await page.getByRole("button", { name: "Save" }).click();
-      await page.getByText("Saved. It counts at once").waitFor();
-    },
-    hash,
-  );
-  expect((await person.ask("GET", agentPath)).body.tools).toEqual({ http_request: "always" });
-});
+browserTest(
+  "what is chosen among the tools and not saved stays when an MCP server's tools are read again",
+  async () => {
+    await service.offer(search, { name: "delete" });
+    await person.ask("POST", servers, { name: "docs", url: service.url });
+    await withConsoleAs(
+      server,
+      person,
+      async (page) => {
+        const policy = (tool: string) => page.getByLabel(`Policy of ${tool}`, { exact: true });
+        await policy("http_request").selectOption("Always");
+        await policy("docs__search").selectOption("Never");
+        await policy("docs__delete").selectOption("Never");
+        await page.locator("#mcp-list > li", { hasText: "docs" }).locator("summary").click();
+        await service.offer(search);
+        await page.getByRole("button", { name: "Ask docs again" }).click();
+        await page.locator("#mcp-told", { hasText: "docs was asked." }).waitFor();
+        expect([await policy("http_request").inputValue(), await policy("docs__search").inputValue()]).toEqual([
+          "always",
+          "deny",
+        ]);
+        expect(await page.getByText("even if a stranger's text").filter({ visible: true }).count()).toBe(1);
+        await page.getByRole("button", { name: "Remove docs" }).click();
+        await page.getByRole("button", { name: "Really remove docs?" }).click();
+        await page.locator("#mcp-told", { hasText: "docs is removed." }).waitFor();
+        expect(await policy("docs__search").count()).toBe(0);
+        await page.getByRole("button", { name: "Save" }).click();
+        await page.getByText("Saved. It counts at once").waitFor();
+      },
+      hash,
+    );
+    expect((await person.ask("GET", agentPath)).body.tools).toEqual({ http_request: "always" });
+  },
+);
