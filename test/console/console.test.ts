@@ -45,6 +45,30 @@ async function signIn(page: Page): Promise<void> {
 
 const textOf = async (page: Page, id: string) => (await page.locator(`#${id}`).textContent()) ?? "";
 
+browserTest(
+  "an agent that could not be created is created at the next try, in the instance that was made for it",
+  async () => {
+    await withPage(async (page) => {
+      await signIn(page);
+      await page.route(
+        "**/agents",
+        (route) => route.fulfill({ status: 409, json: { error: { code: "quota_exceeded" } } }),
+        {
+          times: 1,
+        },
+      );
+      await page.click("#wake-agent");
+      await page.locator("[role=alert]:visible").waitFor();
+      await page.click("#wake-agent");
+      await page.locator("#agent-name", { hasText: "Ada" }).waitFor();
+      const rows = server.foundation.store.sqlite.query(
+        "SELECT 1 FROM instances JOIN accounts USING (account_id) WHERE email = ?",
+      );
+      expect(rows.all(email)).toHaveLength(1);
+    });
+  },
+);
+
 browserTest("a sign-in link shows its account, and is removed from the URL at once", async () => {
   await withPage(async (page) => {
     const seen: string[] = [];

@@ -177,11 +177,15 @@ export function createChat(accountId: string, parts: ChatParts): Chat {
   input.addEventListener("input", keep);
 
   keepAtEnd();
+  /** One whose agent could not be created: it costs as much as any, so the next try takes it. */
+  let withoutAgent: Instance | null = null;
   start.addEventListener("click", () => {
     void attempt(start, async () => {
-      const instance = choice?.instance ?? (await roost.post("/v1/instances", { body: { name: "My first instance" } }));
-      const { instanceId } = instance;
+      const body = { name: "My first instance" };
+      withoutAgent = choice?.instance ?? withoutAgent ?? (await roost.post("/v1/instances", { body }));
+      const { instanceId } = withoutAgent;
       const agent = await roost.post(`${INSTANCE}/agents`, { path: { instanceId }, body: { name: "Ada" } });
+      withoutAgent = null;
       write(hashOf(instanceId, agent.agentId));
       spent();
     });
