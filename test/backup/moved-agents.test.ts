@@ -11,6 +11,7 @@ import { restoreBackup } from "../../src/backup/restore.ts";
 import { takeSnapshot } from "../../src/backup/snapshot.ts";
 import { verifyBackup } from "../../src/backup/verify.ts";
 import { stageChange } from "../../src/workspace/workspace-change.ts";
+import { addAgent } from "./folders.ts";
 import { type Host, startHost } from "./host.ts";
 
 let folder: string;
@@ -106,15 +107,8 @@ test("an agent that is removed or emptied while a backup is made does not spoil 
 async function leftInRename(): Promise<string> {
   const dataDir = join(folder, "data");
   openFoundation({ dataDir }).store.close();
+  addAgent(dataDir, "after");
   using sqlite = new Database(join(dataDir, "roost.db"));
-  sqlite.run("INSERT INTO accounts (account_id, email, name, created_at) VALUES ('acct_a', 'a@example.org', 'x', 1)");
-  sqlite.run(
-    "INSERT INTO instances (instance_id, account_id, name, status, created_at) VALUES ('inst_a', 'acct_a', 'x', 'stopped', 1)",
-  );
-  sqlite.run(
-    `INSERT INTO agents (agent_id, instance_id, name, slug, display_name, created_at, updated_at)
-     VALUES ('agt_a', 'inst_a', 'x', 'after', 'x', 1, 1)`,
-  );
   sqlite.run("INSERT INTO workspace_files (agent_id, name, size, updated_at) VALUES ('agt_a', '1.md', 1, 1)");
   sqlite.run("INSERT INTO workspace_changes (change_id, instance_id) VALUES ('change_a', 'inst_a')");
   const instance = join(dataDir, "instances/inst_a");

@@ -6,6 +6,7 @@ import { openFoundation } from "../../src/app/foundation.ts";
 import { createBackup } from "../../src/backup/create.ts";
 import { locate } from "../../src/backup/destination.ts";
 import { restoreBackup } from "../../src/backup/restore.ts";
+import { addAgent } from "./folders.ts";
 
 let folder: string;
 beforeEach(() => {
@@ -13,12 +14,13 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-const WORKSPACE = "instances/ins_a/agents/ada";
-const STAGED = "instances/ins_a/.staging/chg_a";
+const WORKSPACE = "instances/inst_a/agents/ada";
+const STAGED = "instances/inst_a/.staging/chg_a";
 
 test("a restored file has the millisecond that it had, by which the host knows what an agent wrote", async () => {
   const dataDir = join(folder, "data");
   openFoundation({ dataDir }).store.close();
+  addAgent(dataDir, "ada");
   const names = [...Array(100).keys()].map((nth) => `${nth % 2 === 0 ? WORKSPACE : STAGED}/${nth}.md`);
   for (const [nth, name] of names.entries()) {
     const path = join(dataDir, name);

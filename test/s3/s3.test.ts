@@ -6,6 +6,7 @@ import { join } from "node:path";
 import S3rver from "s3rver";
 import { openFoundation } from "../../src/app/foundation.ts";
 import { scheduledName } from "../../src/backup/destination.ts";
+import { addAgent } from "../backup/folders.ts";
 import { buildBinary, runBinary } from "../support/binary.ts";
 
 let folder: string;
@@ -64,6 +65,7 @@ test("a backup in a bucket is made, listed, verified and restored", async () => 
 async function largeFolder(name: string): Promise<{ dataDir: string; noise: Uint8Array }> {
   const large = join(folder, name);
   openFoundation({ dataDir: large }).store.close();
+  addAgent(large, "a");
   const noise = new Uint8Array(40 * 1024 * 1024);
   for (let at = 0; at < noise.length; at += 65_536) crypto.getRandomValues(noise.subarray(at, at + 65_536));
   await Bun.write(join(large, "instances/inst_a/agents/a/noise.bin"), noise);
