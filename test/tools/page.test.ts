@@ -85,6 +85,20 @@ describe("a hostile page", () => {
     }
   });
 
+  test.each([
+    ["white space within code", `<pre>x${" ".repeat(MIB)}y</pre>`, "```"],
+    [
+      "a table with one wide row and many short ones",
+      `<table><tr>${"<td>a".repeat(5_000)}${"<tr><td>b<td>c".repeat(5_000)}</table>`,
+      "| b | c |\n",
+    ],
+    ["many lines within many quotes", `${"<blockquote>".repeat(190)}<pre>${"x\n".repeat(MIB)}</pre>`, "> > >"],
+  ])("of %s is Markdown in time and memory that fit its size", async (_, html, text) => {
+    const patient = createPageReader({ plainMs: 60_000, readableMs: 60_000 });
+    expect((await patient.read("acc_a", html, "https://example.org/", never)).text).toContain(text);
+    patient.close();
+  });
+
   test("takes no turn of another account's, and its thread is ended", async () => {
     const patient = createPageReader(PATIENT);
     const endless = `${"<div>".repeat(30_000)}x`;

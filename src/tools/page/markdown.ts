@@ -1,3 +1,5 @@
+import { MAX_PAGE_TEXT } from "./page.ts";
+
 /** What the writer needs of a DOM's node. */
 export interface PageNode {
   nodeType: number;
@@ -103,7 +105,8 @@ function listOf(list: PageNode, base: string, depth: number, ordered: boolean): 
 /** Blocks as one, with a prefix for its first line and one for the others. */
 function prefixed(blocks: string[], first: string, others: string, between = "\n\n"): string[] {
   if (blocks.length === 0) return [];
-  const lines = blocks.join(between).split("\n");
+  // No more of it can be shown, and each level that is around it makes each line longer.
+  const lines = blocks.join(between).slice(0, MAX_PAGE_TEXT).split("\n");
   return [lines.map((line, at) => ((at === 0 ? first : others) + line).trimEnd()).join("\n")];
 }
 
@@ -114,11 +117,13 @@ function tableOf(table: PageNode, base: string, depth: number): string[] {
   );
   const columns = rows.reduce((most, row) => Math.max(most, row.length), 0);
   if (columns <= 1 || rows.length <= 1) return rows.flat().flatMap((cell) => blocksOf(cell, base, depth + 1));
-  const line = (cells: string[]) => `| ${Array.from({ length: columns }, (_, at) => cells[at] ?? "").join(" | ")} |`;
+  // Rows may have fewer cells than the head: filled up, a small page with one wide row would take gigabytes.
+  const line = (cells: string[]) => `| ${cells.join(" | ")} |`;
   const [head = [], ...body] = rows.map((row) =>
     row.map((cell) => oneLine(blocksOf(cell, base, depth + 1).join(" ")).replaceAll("|", "\\|")),
   );
-  return [[line(head), line(Array.from({ length: columns }, () => "---")), ...body.map(line)].join("\n")];
+  const whole = Array.from({ length: columns }, (_, at) => head[at] ?? "");
+  return [[line(whole), line(whole.map(() => "---")), ...body.map(line)].join("\n")];
 }
 
 /** Not those of tables within. */
@@ -131,7 +136,7 @@ function* rowsOf(node: PageNode, depth: number): Generator<PageNode> {
 }
 
 function fenced(pre: PageNode): string {
-  const text = (pre.textContent ?? "").replace(/^\n|\s+$/g, "");
+  const text = (pre.textContent ?? "").replace(/^\n/, "").trimEnd();
   const [code] = [...pre.childNodes].filter(({ localName }) => localName === "code");
   const [, language = ""] = /\blang(?:uage)?-([\w+#-]+)/.exec(code?.getAttribute?.("class") ?? "") ?? [];
   const fence = "`".repeat(Math.max(3, ...[...text.matchAll(/`+/g)].map(([ticks]) => ticks.length + 1)));
