@@ -12,7 +12,7 @@ import type { Transfer } from "../messages/transfer.ts";
 import { MANIFEST_FILE, type Manifest, manifestOf } from "./format.ts";
 import { createKeptFiles, type KeptFile, type KeptFileParts } from "./kept-files.ts";
 import { tooMany } from "./places.ts";
-import { createRedaction, type Redaction } from "./redaction.ts";
+import { createRedaction } from "./redaction.ts";
 import { openScratchFile, type ScratchFile } from "./scratch-file.ts";
 import { tarEnd, tarHeader, tarPadding } from "./tar.ts";
 
@@ -52,13 +52,11 @@ export function createExports(parts: ExportParts): Exports {
   const { dataDir, clock, workspaces, rules, transfer, secretValues, turns } = parts;
   const places = createSlots(PLACES);
 
-  async function* archiveOf(manifest: Buffer, kept: readonly KeptFile[], scratch: ScratchFile, redaction: Redaction) {
-    yield* file({ name: MANIFEST_FILE, modifiedAtMs: clock.now() }, manifest);
-    for (const { name, range, modifiedAtMs, isFinal } of kept) {
-      if (!isFinal) {
-        yield* file({ name, modifiedAtMs }, await redaction.bytes(await scratch.read(range)));
-        continue;
-      }
+  async function* archiveOf(manifest: Buffer, kept: readonly KeptFile[], scratch: ScratchFile) {
+    yield tarHeader({ name: MANIFEST_FILE, size: manifest.byteLength, modifiedAtMs: clock.now() });
+    yield manifest;
+    yield tarPadding(manifest.byteLength);
+    for (const { name, range, modifiedAtMs } of kept) {
       yield tarHeader({ name, size: range.size, modifiedAtMs });
       yield* scratch.chunks(range);
       yield tarPadding(range.size);
@@ -87,8 +85,9 @@ export function createExports(parts: ExportParts): Exports {
       });
       const { instanceId, agentId } = agent;
       await kept.keepSkills(instanceId);
-      await kept.keepSchedules(agentId);
       const redaction = await createRedaction(secretValues(instanceId), inSlices);
+      await kept.redact(redaction);
+      await kept.keepSchedules(agentId, redaction);
       if (withHistory) await kept.keepHistory(moment, redaction);
       const manifest: Omit<Manifest, "bundle" | "version"> = {
         exportedAt: isoTime(clock.now()),
@@ -114,7 +113,7 @@ export function createExports(parts: ExportParts): Exports {
       };
       const packed = await openScratchFile(dataDir);
       try {
-        const archive = Readable.from(archiveOf(manifestOf(manifest), kept.files, scratch, redaction));
+        const archive = Readable.from(archiveOf(manifestOf(manifest), kept.files, scratch));
         await pipeline(archive, createGzip(), async (compressed: AsyncIterable<Uint8Array>) => {
           for await (const chunk of compressed) await packed.append(chunk);
         });
@@ -152,10 +151,4 @@ export function createExports(parts: ExportParts): Exports {
       }
     },
   };
-}
-
-function* file(of: { name: string; modifiedAtMs: number }, bytes: Uint8Array): Generator<Uint8Array> {
-  yield tarHeader({ ...of, size: bytes.byteLength });
-  if (bytes.byteLength > 0) yield bytes;
-  yield tarPadding(bytes.byteLength);
 }

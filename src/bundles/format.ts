@@ -53,13 +53,14 @@ export const BUNDLE_BOUNDS = {
 const MAX_LISTED = 100;
 const MAX_LISTED_CHARACTERS = 300;
 
-const labelForm = "one line of 1 to 100 characters";
+export const MAX_LABEL = 100;
+const labelForm = `one line of 1 to ${MAX_LABEL} characters`;
 /** A name that is shown. */
 export const label = z.lazy(() =>
   z
     .string({ error: labelForm })
     .trim()
-    .refine((text) => isLabel(text) && text !== "" && [...text].length <= 100, { error: labelForm }),
+    .refine((text) => isLabel(text) && text !== "" && [...text].length <= MAX_LABEL, { error: labelForm }),
 );
 const word = (max: number) =>
   z

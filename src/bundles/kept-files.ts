@@ -28,12 +28,11 @@ export interface KeptFileParts {
   untrustedFiles(agentId: string): ReadonlySet<string>;
 }
 
-/** A file of a bundle, in the scratch file. `isFinal` has no secret's value any more. */
+/** A file of a bundle, in the scratch file. */
 export interface KeptFile {
   name: string;
   range: Range;
   modifiedAtMs: number;
-  isFinal: boolean;
 }
 
 /** The files of a bundle, kept until all that belongs to the moment is there. */
@@ -43,7 +42,9 @@ export interface KeptFiles {
   /** The workspace's files; nothing else of the account may change one meanwhile. Returns the tainted ones' names. */
   keepWorkspace(agent: Agent): Promise<string[]>;
   keepSkills(instanceId: string): Promise<void>;
-  keepSchedules(agentId: string): Promise<void>;
+  /** Takes the values of secrets out of what is kept so far. */
+  redact(redaction: Redaction): Promise<void>;
+  keepSchedules(agentId: string, redaction: Redaction): Promise<void>;
   /** Throws `conflict` if it is too long, or was cleared meanwhile. */
   keepHistory(moment: Moment, redaction: Redaction): Promise<void>;
 }
@@ -54,7 +55,7 @@ const MAX_SKILLS = 100;
 
 export function createKeptFiles(parts: KeptFileParts, scratch: ScratchFile, inSlices: InSlices): KeptFiles {
   const { workspaces, skills, transfer, schedules, untrustedFiles } = parts;
-  const files: KeptFile[] = [];
+  let files: KeptFile[] = [];
   const leftOut = createLeftOut();
 
   /** Null for what an operator has removed, or made larger than a file may be. */
@@ -68,7 +69,9 @@ export function createKeptFiles(parts: KeptFileParts, scratch: ScratchFile, inSl
   }
 
   return {
-    files,
+    get files() {
+      return files;
+    },
     leftOut,
 
     async keepWorkspace(agent) {
@@ -94,7 +97,7 @@ export function createKeptFiles(parts: KeptFileParts, scratch: ScratchFile, inSl
             continue;
           }
           const range = { at: scratch.size() + bytes, size: content.byteLength };
-          files.push({ name: WORKSPACE_PART + name, range, modifiedAtMs: updatedAt, isFinal: false });
+          files.push({ name: WORKSPACE_PART + name, range, modifiedAtMs: updatedAt });
           waiting.push(content);
           bytes += content.byteLength;
           if (bytes >= WRITE_BYTES) await write();
@@ -111,7 +114,7 @@ export function createKeptFiles(parts: KeptFileParts, scratch: ScratchFile, inSl
           const skill = await inSlices(() => skills.read(instanceId, name));
           for (const [file, text] of skill.files) {
             const range = await scratch.append(await inSlices(() => Buffer.from(text)));
-            files.push({ name: `${SKILLS_PART}${name}/${file}`, range, modifiedAtMs: installedAt, isFinal: false });
+            files.push({ name: `${SKILLS_PART}${name}/${file}`, range, modifiedAtMs: installedAt });
           }
         } catch (error) {
           // It was removed just now, or is not what was installed.
@@ -121,14 +124,28 @@ export function createKeptFiles(parts: KeptFileParts, scratch: ScratchFile, inSl
       }
     },
 
-    async keepSchedules(agentId) {
+    async redact(redaction) {
+      const clean: KeptFile[] = [];
+      for (const kept of files) {
+        const before = await scratch.read(kept.range);
+        const after = await redaction.bytes(before);
+        // A name may be longer than the value: an import would refuse the whole bundle.
+        if (after.byteLength > BUNDLE_BOUNDS.fileBytes) leftOut.add(kept.name);
+        else clean.push(after === before ? kept : { ...kept, range: await scratch.append(after) });
+      }
+      files = clean;
+    },
+
+    async keepSchedules(agentId, redaction) {
       const planned = schedules
         .page(agentId, null, BUNDLE_BOUNDS.schedules + 1)
         .filter(({ kind }) => kind === "schedule");
       for (const [index, schedule] of planned.entries()) {
         const name = `${SCHEDULES_PART}${String(index + 1).padStart(3, "0")}.json`;
-        const range = await scratch.append(await inSlices(() => scheduleFile(schedule)));
-        files.push({ name, range, modifiedAtMs: schedule.updatedAt, isFinal: false });
+        // Only what its owner wrote: a value such as "true" is also a part of how the file is written.
+        const said = { name: await redaction.text(schedule.name), message: await redaction.text(schedule.message) };
+        const range = await scratch.append(await inSlices(() => scheduleFile({ ...schedule, ...said })));
+        files.push({ name, range, modifiedAtMs: schedule.updatedAt });
       }
     },
 
@@ -137,7 +154,7 @@ export function createKeptFiles(parts: KeptFileParts, scratch: ScratchFile, inSl
       for (const [index, conversation] of moment.conversations.entries()) {
         const at = scratch.size();
         const lineOf = createLineWriter();
-        await scratch.append(Buffer.from(headingOf(conversation)));
+        left -= (await scratch.append(Buffer.from(headingOf(conversation)))).size;
         for (let after: number | null = 0; after !== null; ) {
           const from: number = after;
           const { rows, hasMore } = await inSlices(() => transfer.page(moment, conversation, from));
@@ -152,7 +169,7 @@ export function createKeptFiles(parts: KeptFileParts, scratch: ScratchFile, inSl
         }
         const range = { at, size: scratch.size() - at };
         const name = `${HISTORY_PART}${String(index + 1).padStart(4, "0")}.jsonl`;
-        files.push({ name, range, modifiedAtMs: conversation.updatedAt, isFinal: true });
+        files.push({ name, range, modifiedAtMs: conversation.updatedAt });
       }
       if (!transfer.isWhole(moment)) {
         throw new AppError("conflict", "a conversation was cleared or deleted during the export; try again");

@@ -61,6 +61,26 @@ test("no value of a secret is in a bundle, in whatever form it stands in a file,
   expect(files.get("workspace/photo.bin")?.subarray(0, 3)).toEqual(Buffer.from([0xff, 0xfe, 0]));
 });
 
+test("a bundle can be imported, whatever the values of secrets are: they stand for nothing but what was written", async () => {
+  const [world, other] = [await newWorld(server), await newWorld(server)];
+  const { person, instance } = world;
+  const values = { DEBUG: "true", TTL: "3600", TZ: "Europe/Berlin", PASSWORD: "admin" };
+  for (const [key, value] of Object.entries(values)) await person.ask("POST", `${instance}/secrets`, { key, value });
+  const files = { "large.md": "admin ".repeat(40_000), "small.md": "It is admin." };
+  const { path } = await world.create({ name: "Careless", useDefaults: false, files });
+  await person.ask("POST", `${path}/schedules`, {
+    ...{ name: "true", message: `${"admin ".repeat(5_000)}is it true?`, everySeconds: 3_600 },
+    ...{ timeZone: "Europe/Berlin", announce: true },
+  });
+  const { status, body } = await other.import(await world.export(path));
+  expect([status, body.review?.leftOut]).toEqual([201, ["workspace/large.md"]]);
+  const copy = `${other.instance}/agents/${body.agentId}`;
+  expect((await other.person.ask("GET", `${copy}/files/small.md`)).body).toBe("It is [secret PASSWORD].");
+  const [schedule] = (await other.person.ask("GET", `${copy}/schedules`)).body.data;
+  expect(schedule).toMatchObject({ name: "[secret DEBUG]", everySeconds: 3_600, announce: true });
+  expect(schedule.message.length).toBe(32_000);
+});
+
 test("another instance's skills, rules and agents are not in a bundle", async () => {
   const [own, other] = [await newWorld(server), await newWorld(server)];
   await other.person.ask("POST", `${other.instance}/skills`, { name: "calculator" });
