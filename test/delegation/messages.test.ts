@@ -236,6 +236,21 @@ describe("what ends one ends the other", () => {
 });
 
 describe("taint", () => {
+  test("stays with what was said when the instance stops while both wait, and the other ends once", async () => {
+    it.when("plan", [ask("Bob", "look")], "Well.");
+    it.when("look", [fetches], [mails], "Sent.");
+    const runId = await it.queue(ada, "plan");
+    const { tasks } = await it.until(ada, "delegation.started", runId);
+    const child = tasks[0].runId;
+    await it.until(bob, "approval.requested", child);
+    await it.person.ask("POST", `/v1/instances/${it.instance}/stop`);
+    await it.server.app.settled();
+    const rows = (sql: string) => it.server.foundation.store.sqlite.query(sql).all(child);
+    expect(rows("SELECT tainted FROM messages WHERE run_id = ? AND role = 'agent'")).toEqual([{ tainted: 1 }]);
+    expect(rows("SELECT type FROM events WHERE run_id = ? AND type = 'run.cancelled'")).toHaveLength(1);
+    await it.person.ask("POST", `/v1/instances/${it.instance}/start`);
+  });
+
   test("a tainted run asks before it messages another agent, and what it says taints the other's run", async () => {
     it.when("dirty", [fetches], [ask("Bob", "send it")], "Done.");
     it.when("send it", [mails], "Sent.");

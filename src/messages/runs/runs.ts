@@ -244,8 +244,10 @@ export function createRuns(parts: RunParts): Runs {
     return run.status === "queued" ? "" : (journalOf(run)?.text ?? "");
   }
 
-  function cancel(run: Run): Run {
-    if (!isUnfinished(run)) return run;
+  function cancel(found: Run): Run {
+    // Read again: ending another one in the same commit may have ended it.
+    const run = queries.run(found.runId);
+    if (run === undefined || !isUnfinished(run)) return run ?? found;
     const current = active.of(run);
     const mine = current?.run.runId === run.runId ? current : undefined;
     const cancelled = end(run, { kind: "cancelled" }, mine);
@@ -273,10 +275,7 @@ export function createRuns(parts: RunParts): Runs {
     // Newest first, so that none starts because the one before it ended.
     cancelAll: (unfinished) => void unfinished.toReversed().map(cancel),
     cancelInProgress(instanceId) {
-      for (const { run } of active.all().filter(({ run }) => run.instanceId === instanceId)) {
-        const current = queries.run(run.runId); // other work in the same commit may have ended it
-        if (current) cancel(current);
-      }
+      for (const { run } of active.all().filter(({ run }) => run.instanceId === instanceId)) cancel(run);
     },
     cancelStopped: (instanceId, most) => queries.stoppedIn(instanceId, most).map(cancel).length,
     isAwaited: (agentId) =>
