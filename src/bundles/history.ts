@@ -103,7 +103,8 @@ export function createLineReader(arriving: { agentId: string; conversationId: st
       completionTokens: line.completionTokens,
       // Nothing was said in the future: activity is sorted by it.
       createdAt: Math.min(Date.parse(line.createdAt), now),
-      tainted: line.role === "agent" || line.origin === "agent",
+      // A program's question may be what its functions gave.
+      tainted: line.role === "agent" || line.origin === "agent" || line.origin === "openai",
       originType: line.origin,
       originId: null,
     };

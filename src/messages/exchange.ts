@@ -28,6 +28,8 @@ export interface Exchange {
   usage: Usage | null;
   model: string | null;
   steps: number;
+  /** Whether the question has what a stranger may have written, such as the result of a function. */
+  isQuestionTainted: boolean;
   isTainted: boolean;
   /** When it was asked, in milliseconds. */
   createdAt: number;
@@ -100,7 +102,7 @@ export const createKeeping =
       createdAt: clock.now(),
     });
     queries.insertRun(run);
-    queries.insertMessage(questionOf(run, question, sender));
+    queries.insertMessage({ ...questionOf(run, question, sender), tainted: exchange.isQuestionTainted });
     queries.insertMessage(reply);
     const message = showMessage(reply);
     events.append(

@@ -134,6 +134,7 @@ export function createStoredResponses({
             conversationId,
             originId: responseId,
             sender,
+            isQuestionTainted: said.some(({ kind }) => kind !== "user"),
             question: said.map(({ text }) => text).join("\n\n"),
             answer: [text, ...calls.map(({ name, input }) => `${name}(${input})`)]
               .filter((part) => part !== "")

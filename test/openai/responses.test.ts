@@ -171,7 +171,7 @@ test("what requests continue counts as their bodies do against what the host hol
 
 test("a function's call is answered with its output alone, the rest is known", async () => {
   it.mock.script({ kind: "tools", calls });
-  const first = await it.client.responses.create({ model: it.agent, input: "weather?", tools });
+  const first = await it.client.responses.create({ model: it.agent, input: "how warm is it?", tools });
   const [call] = first.output;
   if (call?.type !== "function_call") throw new Error("there is no call");
   const second = await it.client.responses.create({
@@ -181,6 +181,9 @@ test("a function's call is answered with its output alone, the rest is known", a
     tools,
   });
   expect(second.output_text).toBe("Hello, world");
+  const isTainted = (text: string) =>
+    it.server.foundation.store.sqlite.query("SELECT tainted FROM messages WHERE text = ?").values(text);
+  expect([isTainted("how warm is it?"), isTainted("22 degrees")]).toEqual([[[0]], [[1]]]);
   expect(it.asked().map(({ role }) => role)).toEqual(["user", "assistant", "tool"]);
   const open = await it.client.responses
     .create({ model: it.agent, previous_response_id: first.id, input: "never mind" })
