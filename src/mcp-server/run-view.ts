@@ -1,6 +1,6 @@
 import type { EndedRun } from "../messages/runs/ending.ts";
 import type { Runs } from "../messages/runs/runs.ts";
-import { isUnfinished } from "../messages/schema.ts";
+import { isUnfinished, waitsForPerson } from "../messages/schema.ts";
 
 /** A run as a model is told of it. */
 export interface RunView {
@@ -20,28 +20,30 @@ export interface RunViews {
 }
 
 export function createRunViews(runs: Pick<Runs, "get" | "waitFor" | "listen">): RunViews {
-  /** Those who want to know when a run waits. */
+  /** Those who want to know when a run waits for a person. */
   const waiting = new Map<string, Set<() => void>>();
   runs.listen({
-    waiting({ runId }) {
-      for (const tell of waiting.get(runId) ?? []) tell();
+    waiting(run) {
+      if (!waitsForPerson(run)) return;
+      for (const tell of waiting.get(run.runId) ?? []) tell();
     },
   });
   return {
     async of(agentId, runId) {
       const run = runs.get(agentId, runId);
       const ended: EndedRun | null = isUnfinished(run) ? null : await runs.waitFor(runId).ended;
-      const { conversationId, status, waitingId, errorCode, errorMessage } = ended?.run ?? run;
+      const now = ended?.run ?? run;
+      const { conversationId, status, waitingId, errorCode, errorMessage } = now;
       return {
         ...{ runId, conversationId, status },
         answer: ended?.reply?.message ?? null,
-        approvalId: status === "waiting" ? waitingId : null,
+        approvalId: waitsForPerson(now) ? waitingId : null,
         error: errorCode === null ? null : { code: errorCode, message: errorMessage ?? "" },
       };
     },
     async settled(agentId, runId, signal) {
       // It may wait already: then nobody will tell of it.
-      if (signal.aborted || runs.get(agentId, runId).status === "waiting") return;
+      if (signal.aborted || waitsForPerson(runs.get(agentId, runId))) return;
       const { promise, resolve } = Promise.withResolvers<void>();
       const done = () => resolve();
       const end = runs.waitFor(runId);

@@ -65,7 +65,7 @@ const showRun = (view: RunView): Output => ({ data: { ...view }, text: inWords(v
 function inWords({ runId, status, answer, approvalId, error }: RunView): string {
   if (error !== null) return `The run ${runId} failed (${error.code}): ${error.message}`;
   if (answer !== null) return answer;
-  if (status === "waiting") {
+  if (approvalId !== null) {
     return `The run ${runId} waits for a person's decision about ${approvalId}: see list_approvals, then get_run.`;
   }
   if (status === "cancelled") return `The run ${runId} was cancelled before it answered.`;

@@ -4,7 +4,7 @@ import { idForm, moneyForm } from "../lib/forms.ts";
 import { formatMoney } from "../lib/money.ts";
 import { record } from "../lib/record.ts";
 import type { NewMessage } from "./queries.ts";
-import { type Conversation, FINISH_REASONS, ORIGINS, RUN_STATUSES, type Run } from "./schema.ts";
+import { type Conversation, FINISH_REASONS, ORIGINS, RUN_STATUSES, type Run, waitsForPerson } from "./schema.ts";
 
 const OriginRecord = z.object({ type: z.enum(ORIGINS), id: z.string().nullable() });
 
@@ -102,7 +102,7 @@ export const showRun = (row: Run): z.output<typeof RunRecord> => ({
   status: row.status,
   origin: { type: row.originType, id: row.originId },
   model: row.model,
-  waitingFor: row.waitingKind === "approval" || row.waitingKind === "answer" ? row.waitingId : null,
+  waitingFor: waitsForPerson(row) ? row.waitingId : null,
   error: row.errorCode === null ? null : { code: row.errorCode, message: row.errorMessage ?? "" },
   steps: row.steps,
   createdAt: isoTime(row.createdAt),

@@ -11,6 +11,9 @@ export type RunStatus = (typeof RUN_STATUSES)[number];
 /** Queued, in progress, or waiting. */
 export const isUnfinished = ({ status }: { status: RunStatus }): boolean =>
   status === "queued" || status === "running" || status === "waiting";
+/** Not for another agent, or for a tool. */
+export const waitsForPerson = ({ status, waitingKind }: Pick<Run, "status" | "waitingKind">): boolean =>
+  status === "waiting" && (waitingKind === "approval" || waitingKind === "answer");
 export const FINISH_REASONS = ["stop", "length", "cancelled", "error"] as const;
 export type FinishReason = (typeof FINISH_REASONS)[number];
 

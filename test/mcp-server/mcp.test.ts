@@ -128,6 +128,18 @@ describe.each(["2025", "2026-07-28"] as const)("a client of the era of %s", (era
     expect(JSON.stringify(mock.requests.at(-1)?.body.messages)).toContain(`ordered ${era}`);
   });
 
+  test("gets the answer of an agent that has had a copy of itself work, not the copy's wait", async () => {
+    const client = await connect(era, await keyOf(owner));
+    const tasks = [{ title: "Count", message: "Count the files." }];
+    mock.script(
+      { kind: "tools", calls: [{ name: "delegate", arguments: { tasks } }] },
+      { kind: "text", tokens: ["Two files."] },
+      { kind: "text", tokens: ["There are two."] },
+    );
+    const sent = await call(client, "send_message", { agentId, message: "Have the files counted." });
+    expect(sent).toMatchObject({ text: "There are two.", data: { status: "completed", approvalId: null } });
+  });
+
   test("gets the API's own errors as errors of the tool, with what to do", async () => {
     const client = await connect(era, await keyOf(owner));
     const unknown = await call(client, "send_message", { agentId: `agt_${"0".repeat(32)}`, message: "hi" });
