@@ -69,12 +69,14 @@ export function approvalQueries(db: Db) {
     close(approvalId: string, change: Pick<Approval, "status" | "answers" | "note" | "decidedBy" | "decidedAt">): void {
       db.update(approvals).set(change).where(eq(approvals.approvalId, approvalId)).run();
     },
-    /** Removes a few of the account's decided ones beyond its newest `max`. */
+    /** Removes a few of the account's decided ones beyond its newest `max`; not of a run that may still go on with them. */
     prune(accountId: string, max: number): void {
       db.delete(approvals)
         .where(
           sql`${approvals.approvalId} IN (SELECT approval_id FROM approvals WHERE account_id = ${accountId}
-            AND status <> 'open' ORDER BY approval_id DESC LIMIT ${PRUNED_AT_ONCE} OFFSET ${max})`,
+            AND status <> 'open' ORDER BY approval_id DESC LIMIT ${PRUNED_AT_ONCE} OFFSET ${max})
+            AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.run_id = approvals.run_id
+              AND (runs.status = 'queued' OR runs.status = 'running' OR runs.status = 'waiting'))`,
         )
         .run();
     },

@@ -56,6 +56,23 @@ test("a list is by status and instance, in pages, and its cursor is of that list
   expect((await it.person.ask("GET", "/v1/approvals?status=maybe")).status).toBe(400);
 });
 
+test("what was decided for a run that may still go on with it is kept, however much was decided since", async () => {
+  await it.begin();
+  const { approvalId, runId } = await waiting("e");
+  const { store } = it.server.foundation;
+  const queries = approvalQueries(store.db);
+  const { accountId } = it.person;
+  const prune = () => store.transaction(() => queries.prune(accountId, 0));
+  store.transaction(() =>
+    queries.close(approvalId, { status: "approved", answers: null, note: null, decidedBy: null, decidedAt: 1 }),
+  );
+  prune();
+  expect(queries.find(approvalId)?.status).toBe("approved");
+  await it.person.ask("POST", it.at(`/runs/${runId}/cancel`));
+  prune();
+  expect(queries.find(approvalId)).toBeUndefined();
+});
+
 test("no query of approvals reads what it does not need", () => {
   const { store } = it.server.foundation;
   const plans = plansOf(store, () => {
