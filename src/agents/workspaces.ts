@@ -3,6 +3,7 @@ import { and, eq, isNull, sql } from "drizzle-orm";
 import { instances } from "../instances/schema.ts";
 import { notFound } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
+import { isId } from "../lib/id.ts";
 import type { Log } from "../lib/log.ts";
 import { prepared } from "../storage/prepared.ts";
 import type { Removals } from "../storage/removals.ts";
@@ -227,7 +228,8 @@ export function createWorkspaces({ store, clock, log, dataDir, removals }: Works
     settled: changing.settled,
     stop: changing.stop,
     async removeStrays(isKnown) {
-      const names = await namesIn(instancesFolder);
+      // An operator may have put something of his own beside them.
+      const names = (await namesIn(instancesFolder)).filter((name) => isId("inst", name));
       for (let at = 0; at < names.length; at += STRAYS_PER_TURN) {
         for (const name of names.slice(at, at + STRAYS_PER_TURN)) if (!isKnown(name)) removals.add("instance", name);
         await Bun.sleep(1);

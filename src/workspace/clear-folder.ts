@@ -8,6 +8,13 @@ const BATCH = 100;
 
 /** Removes a folder and its contents in slices. Links are removed, never followed. A missing folder is not an error. */
 export async function* clearFolder(path: string): AsyncGenerator<void> {
+  // An operator may have put a link in the folder's place.
+  if (await isFolder(path)) yield* clearContents(path);
+  await fs.promises.rm(path, { recursive: true, force: true });
+  yield;
+}
+
+async function* clearContents(path: string): AsyncGenerator<void> {
   const entries = await entriesOf(path);
   const files = entries.filter((entry) => !entry.isDirectory());
   for (let at = 0; at < files.length; at += BATCH) {
@@ -15,9 +22,13 @@ export async function* clearFolder(path: string): AsyncGenerator<void> {
     yield;
   }
   for (const entry of entries) if (entry.isDirectory()) yield* clearFolder(join(path, entry.name));
-  await fs.promises.rm(path, { recursive: true, force: true });
-  yield;
 }
+
+const isFolder = (path: string): Promise<boolean> =>
+  fs.promises.lstat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
 
 /** Removes, in slices, deleted workspaces that were moved into the instance's staging folder. */
 export async function* clearTrash(instanceFolder: string): AsyncGenerator<void> {

@@ -141,6 +141,16 @@ test("removing a workspace or an instance follows no link out of it", async () =
   await finish(clearTrash(instance));
   expect(fs.readdirSync(join(data, "instances"))).toEqual([]);
   expect(fs.readdirSync(outside)).toEqual(["kept"]);
+  fs.mkdirSync(join(instance, "agents"), { recursive: true });
+  fs.symlinkSync(outside, folder);
+  removeWorkspace(instance, "scout");
+  await finish(clearTrash(instance));
+  expect(fs.readdirSync(join(instance, ".staging"))).toEqual([]);
+  await finish(clearFolder(instance));
+  fs.symlinkSync(outside, instance);
+  await finish(clearFolder(instance));
+  expect(fs.readdirSync(join(data, "instances"))).toEqual([]);
+  expect(fs.readdirSync(outside)).toEqual(["kept"]);
 });
 
 test("the files of a folder are removed a hundred at a time", async () => {
