@@ -183,6 +183,7 @@ async function startOn(
       addressRefusals: config.addressRefusals,
       now: seconds,
     }),
+    stillValid: features.stillValid,
     bodies: createIncomingBodies({ now: seconds }),
     turns: createFairTurns({ maxMs: TURN_SHARE_MS, share: THREAD_SHARE, beforeLater: store.readTogether }),
     idempotency: features.idempotency,

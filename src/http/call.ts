@@ -7,6 +7,7 @@ import { parse } from "./fields.ts";
 import type { Attempt } from "./idempotency.ts";
 import { type IncomingBody, receivedBody } from "./incoming-bodies.ts";
 import { parseJson } from "./json.ts";
+import { credentialEnded } from "./lasting-answers.ts";
 import { queryOf } from "./request.ts";
 import type { AnyCall, AskedRoute, Route } from "./route.ts";
 
@@ -41,6 +42,8 @@ export function createCall(
     const read = (await incoming?.bytes()) ?? NOTHING;
     // Checked again: the body may have been held back until many other tries had been refused.
     if (caller === null) parts.admission.requireFewRefusals(parts.addressOf(request));
+    // Or until the credential was revoked, by whoever it was stolen from.
+    else if (!parts.stillValid(caller)) throw credentialEnded();
     return read;
   };
   return {

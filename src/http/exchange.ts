@@ -1,4 +1,5 @@
 import type { AppError } from "../lib/app-error.ts";
+import type { Caller } from "../limits/caller.ts";
 import type { FairTurns } from "../limits/fair-turns.ts";
 import type { RequestTrace, Traces } from "../traces/traces.ts";
 import type { Admission } from "./admission.ts";
@@ -10,6 +11,8 @@ import type { CommitKind, Route } from "./route.ts";
 /** What serving needs besides the routes. */
 export interface ServingParts {
   admission: Admission;
+  /** Whether the credential of a caller, who was let in before, still holds. */
+  stillValid(caller: Caller): boolean;
   bodies: IncomingBodies;
   /** By account; public routes are limited by address instead. */
   turns: FairTurns;

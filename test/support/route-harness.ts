@@ -109,6 +109,7 @@ export function serve(
       chargeRead() {},
       chargeWrite() {},
     },
+    stillValid: () => true,
     turns: createFairTurns({ maxMs: Number.POSITIVE_INFINITY }),
     bodies: createIncomingBodies({ now: () => performance.now() / 1000 }),
     idempotency: createIdempotency(store, clock, randomBytes(32)),
