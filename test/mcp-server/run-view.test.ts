@@ -4,7 +4,7 @@ import type { Run } from "../../src/messages/schema.ts";
 
 test("whoever waits for a run that waits for a person already is told at once", async () => {
   const views = createRunViews({
-    get: () => ({ status: "waiting" }) as Run,
+    get: () => ({ status: "waiting", waitingKind: "approval" }) as Run,
     waitFor: () => ({ ended: new Promise(() => {}), leave() {} }),
     listen() {},
   });
