@@ -54,7 +54,7 @@ function renames(pairs: readonly { from: string; to: string }[]): WorkspaceTarge
 }
 
 /**
- * Commits the changes in a copy of the older database: once that is in place, they are finished as any others, after a
+ * Commits the changes in a copy of the older database: once that is in place, they are finished like all others, after a
  * crash by the next start. Every build can do that.
  */
 export function stageMoves(dataDir: string, copy: string, changes: Moves["changes"]): void {

@@ -54,7 +54,7 @@ export function createIndexing(
   /** Agents whose memories are waited for. */
   const awaited = new Map<string, PromiseWithResolvers<void>>();
   const failures = new Map<string, number>();
-  /** Agents of which nothing can be taken in for now, for how long: others go on meanwhile. */
+  /** Agents of which nothing can be taken in until a pause is over: others go on meanwhile. */
   const resting = new Map<string, { untilMs: number; forMs: number }>();
   let timer: ReturnType<typeof setInterval> | undefined;
   let work: Promise<void> | null = null;

@@ -14,7 +14,7 @@ export interface SearchThread {
 /** The agent's index is not there, or cannot be read: it has to be built. */
 export class LostIndexError extends Error {}
 
-/** The indexes, or this one, cannot be written or read for now, whatever is asked. */
+/** The indexes, or this one, cannot be written or read at the moment, whatever is asked. */
 export class IndexTroubleError extends Error {}
 
 /** Requests to the thread that wait. */

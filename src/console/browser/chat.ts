@@ -177,7 +177,7 @@ export function createChat(accountId: string, parts: ChatParts): Chat {
   input.addEventListener("input", keep);
 
   keepAtEnd();
-  /** One whose agent could not be created: it costs as much as any, so the next try takes it. */
+  /** One whose agent could not be created: it costs what others cost, so the next try takes it. */
   let withoutAgent: Instance | null = null;
   start.addEventListener("click", () => {
     void attempt(start, async () => {

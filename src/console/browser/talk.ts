@@ -35,7 +35,7 @@ export interface TalkParts {
   /** Called with a message whose run has failed, to send it again. */
   again(text: string): void;
   failed(error: unknown): void;
-  /** Called with what keeps a run from being followed further for now. */
+  /** Called with what interrupts the following of a run, until the next look. */
   lost(error: unknown): void;
   /** Called when the conversation is loaded, and with all that comes of its runs. */
   answered(): void;

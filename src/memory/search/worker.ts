@@ -70,7 +70,7 @@ export interface Failure {
   error: string;
   /** There is no index of this agent, or none that can be read: it has to be built. */
   isLost: boolean;
-  /** Its files cannot be written or read for now, whatever was asked. */
+  /** Its files cannot be written or read at the moment, whatever was asked. */
   isTrouble: boolean;
 }
 
