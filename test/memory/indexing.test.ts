@@ -13,7 +13,7 @@ import { openStore } from "../../src/storage/store.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "roost-indexing-"));
 const silent = await createLog("silent", "json");
-afterAll(() => rmSync(folder, { recursive: true }));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const fileOf = (name: string): FileText => ({
   ...{ name, isNotes: false, runId: null, conversationId: null, updatedAt: 0, marks: [], origin: "owner" },
