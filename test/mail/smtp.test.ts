@@ -201,19 +201,16 @@ test("a server with an endless reply is abandoned, long before the deadline", as
 });
 
 test("mails have sixteen connections at most, and those that wait for a stalled server end at the deadline too", async () => {
-  let [open, most] = [0, 0];
+  let [connections, ended] = [0, false];
   const server = Bun.listen({
     hostname: "127.0.0.1",
     port: 0,
     socket: {
+      // Once a mail has ended, this server may hear of the next connection before it hears of the end of the last.
       open() {
-        open += 1;
-        most = Math.max(most, open);
+        if (!ended) connections += 1;
       },
       data() {},
-      close() {
-        open -= 1;
-      },
     },
   });
   closing.push(async () => server.stop(true));
@@ -221,9 +218,14 @@ test("mails have sixteen connections at most, and those that wait for a stalled 
     ...QUICK,
     total: 500,
   });
-  const answers = await Promise.all(Array.from({ length: 60 }, () => failed(mail.send(MAIL))));
+  const send = async () => {
+    const answer = await failed(mail.send(MAIL));
+    ended = true;
+    return answer;
+  };
+  const answers = await Promise.all(Array.from({ length: 60 }, send));
   expect(answers.filter((answer) => !answer.includes("did not answer in time"))).toEqual([]);
-  expect(most).toBeLessThanOrEqual(16);
+  expect(connections).toBeLessThanOrEqual(16);
 });
 
 test("a code goes out while the server keeps any number of notices waiting", async () => {
