@@ -8,7 +8,7 @@ import { type Frame, kindsOf, readEvents, shownText } from "../messages/conversa
 import { type RunningBinary, runBinary, startBinary } from "../support/binary.ts";
 import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
 import type { Answer } from "../support/test-server.ts";
-import { isDead, turn } from "./dying-server.ts";
+import { isDead, portOfItsOwn, turn } from "./dying-server.ts";
 
 const KILLS = 20;
 const LEAST_KEPT = 4;
@@ -27,6 +27,7 @@ const callsOf = (asked: number) =>
 const start = () =>
   startBinary({
     dataDir,
+    port: portOfItsOwn(),
     env: { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: mock.url, ROOST_LOG_LEVEL: "info" },
   });
 

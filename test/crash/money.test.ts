@@ -9,7 +9,7 @@ import { formatMoney } from "../../src/lib/money.ts";
 import { type Anvil, startAnvil } from "../support/anvil.ts";
 import { type RunningBinary, runBinary, startBinary } from "../support/binary.ts";
 import type { Answer } from "../support/test-server.ts";
-import { isDead, turn } from "./dying-server.ts";
+import { isDead, portOfItsOwn, turn } from "./dying-server.ts";
 
 const KILLS = 200;
 const MAX_LIFE_MS = 150;
@@ -29,6 +29,7 @@ const start = () => {
   bornMs = performance.now();
   return startBinary({
     dataDir,
+    port: portOfItsOwn(),
     env: {
       ROOST_WALLET: chain.accounts[9]?.address ?? "",
       ROOST_NETWORKS: "base",

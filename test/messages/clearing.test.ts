@@ -196,11 +196,16 @@ describe("deleting an agent with a long history", () => {
 
 test("deleting an instance removes all that belongs to it, notifies its streams, and leaves its neighbours unchanged", async () => {
   const { person, server } = it;
+  const create = async (path: string) => {
+    const { status, body } = await person.ask("POST", path, { name: "x" });
+    expect({ status, body }).toMatchObject({ status: 201 });
+    return body;
+  };
   const made = async () => {
-    const { instanceId } = (await person.ask("POST", "/v1/instances", { name: "x" })).body;
+    const { instanceId } = await create("/v1/instances");
     const agentIds: string[] = [];
     for (let at = 0; at < 3; at++) {
-      const { agentId } = (await person.ask("POST", `/v1/instances/${instanceId}/agents`, { name: "x" })).body;
+      const { agentId } = await create(`/v1/instances/${instanceId}/agents`);
       past(agentId, instanceId, 150);
       agentIds.push(agentId);
     }

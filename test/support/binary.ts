@@ -33,6 +33,8 @@ export interface StartOptions {
   /** The child's environment, besides what a server needs in a test. It inherits nothing from this process. */
   env?: Record<string, string>;
   cwd?: string;
+  /** By default any free one. */
+  port?: number;
   /** By default a new one, removed by `stop` and `kill`. */
   dataDir?: string;
   /** By default `dist/roost`. */
@@ -60,7 +62,7 @@ export async function startBinary(options: StartOptions = {}): Promise<RunningBi
   const binary = options.binary ?? (await buildBinary());
   const home = await mkdtemp(join(tmpdir(), "roost-home-"));
   const dataDir = options.dataDir ?? join(home, "data");
-  const command = [binary, "serve", "--data", dataDir, "--port", "0", ...(options.args ?? [])];
+  const command = [binary, "serve", "--data", dataDir, "--port", String(options.port ?? 0), ...(options.args ?? [])];
   const child = Bun.spawn([...(options.under ?? []), ...command], {
     cwd: options.cwd ?? home,
     env: {
