@@ -66,7 +66,11 @@ async function work(run: RunInput): Promise<void> {
     waiting = [];
   };
   const parts: LoopParts = {
-    streamModel: (messages, signal, purpose, kept) => callModel({ runId, purpose, messages, kept }, signal),
+    streamModel(messages, signal, purpose, kept) {
+      // A call whose result the log lacks counts as interrupted after a restart.
+      if (waiting.some(({ type }) => type === "tool.completed")) flush();
+      return callModel({ runId, purpose, messages, kept }, signal);
+    },
     callTool(call, signal) {
       // The host makes the call only once its start is in the log.
       flush();

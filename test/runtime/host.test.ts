@@ -444,6 +444,20 @@ test("calls of which one changes something run one after the other, in their ord
   expect(order).toEqual(["a", "b", "c"].flatMap((key) => [`${key} begins`, `${key} ends`]));
 });
 
+test("the log has a call's result before the model gets it", async () => {
+  const toolbox = createToolbox([scriptedTool("act", "outside", async ({ key }) => key)]);
+  const seen = observed("run_a");
+  const logged: boolean[] = [];
+  const stream = callAllThenSay(["act", { key: "a" }]);
+  const watched: Stream = (call, signal) => {
+    logged.push(seen.events.some(({ type }) => type === "tool.completed"));
+    return stream(call, signal);
+  };
+  start(watched, { toolboxOf: () => toolbox }).run("inst_a", seen.run);
+  expect(await seen.ended).toEqual(COMPLETED);
+  expect(logged).toEqual([false, true]);
+});
+
 test("only the start of a call that changes something outside must be on disk before the call is made", async () => {
   const run: ScriptedRun = async ({ key }) => key;
   const toolbox = createToolbox([
