@@ -142,7 +142,8 @@ export async function createFeatures(
   });
   const masterKey = openMasterKey(dataDir);
   const alsoHidden = (instanceId: string): ReadonlyMap<string, string> => mcp.credentials.values(instanceId);
-  const secrets = createSecrets({ store, clock, audit, masterKey, alsoHidden });
+  const accountOf = (instanceId: string) => instances.find(instanceId)?.accountId ?? instanceId;
+  const secrets = createSecrets({ store, clock, audit, masterKey, accountOf, alsoHidden });
   const locked = secrets.countLocked();
   if (locked > 0) {
     log.warn({ locked }, "secrets were stored under another master key and cannot be read; set them again");
@@ -151,7 +152,6 @@ export async function createFeatures(
   const toolNames = () => toolbox.tools.map(({ name }) => name);
   const skills = createSkills({ store, clock, catalog, secretNames: secrets.names, toolNames });
   const [turns, sliceTurns] = [createAgentTurns(), createSliceTurns()];
-  const accountOf = (instanceId: string) => instances.find(instanceId)?.accountId ?? instanceId;
   const web = createWeb({ foundation, log, setting: config.egress, accountOf, secrets, skills, turns, sliceTurns });
   const traces = await openTraces(config, log, web.broker.redactor);
   const ownServers = createOwnServers(store, secrets, accountOf, web.egress);

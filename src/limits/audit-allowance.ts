@@ -17,8 +17,11 @@ const UNLIMITED_ACTORS: ReadonlySet<string> = new Set(["operator", "host"]);
 const ALWAYS_LOGGED = /^(sign_|account\.|payment\.|key\.revoke$)/;
 /** Never refused, and repeatable at will: beyond the allowance they are logged once a minute. */
 const SAMPLED = /^tokens?\./;
-/** Calls of tools, and decisions about them: agents cause both, so each has rows of its own, beyond which nothing is logged. */
-const OF_AGENTS = /^(tool|approval)\./;
+/**
+ * Calls of tools, decisions about them, and secrets in their requests: agents cause all three, so each has rows of its
+ * own, beyond which nothing is logged.
+ */
+const OF_AGENTS = /^(tool\.|approval\.|secret\.use$)/;
 const AGENTS_RATE = { seconds: 60, max: 60 };
 
 /**
@@ -28,7 +31,7 @@ const AGENTS_RATE = { seconds: 60, max: 60 };
 export function createAuditAllowance(clock: Clock): AdmitEntry {
   const now = secondsOf(clock);
   const rows = createTokenBuckets(now, MAX_ACCOUNTS);
-  const ofAgents = createFixedWindows(now, AGENTS_RATE, 2 * MAX_ACCOUNTS);
+  const ofAgents = createFixedWindows(now, AGENTS_RATE, 3 * MAX_ACCOUNTS);
   const samples = createFixedWindows(now, ONCE_A_MINUTE, MAX_ACCOUNTS);
 
   return (actor, action, detail) => {

@@ -50,7 +50,7 @@ export function createBroker({ store, secrets, accountOf, requirementsOf, isName
     }
   }
 
-  /** The value; its use is in the audit log, on disk, before it leaves the host. */
+  /** The value; what the audit log takes of its use is on disk before it leaves the host. */
   async function read(instanceId: string, name: string): Promise<string> {
     const value = await store.commitSoon(() => secrets.read(instanceId, name), "full", accountOf(instanceId));
     if (value === undefined)

@@ -17,6 +17,8 @@ export interface SecretParts {
   audit: Audit;
   /** 32 bytes: see master-key.ts. */
   masterKey: Buffer;
+  /** Whose agents use what is read. */
+  accountOf(instanceId: string): string;
   /** What else is to be found in an instance's texts, by what it is: credentials that other rooms keep. */
   alsoHidden?(instanceId: string): ReadonlyMap<string, string>;
 }
@@ -32,8 +34,8 @@ export interface Secrets {
   /** Throws `not_found`. */
   remove(accountId: string, instanceId: string, key: string): void;
   /**
-   * The value, or undefined; every read is audited. Only for the host, which fills it into outgoing requests. Throws if
-   * it cannot be decrypted: the master key is another one, or the row was changed.
+   * The value, or undefined; reads are audited, up to the account's allowance. Only for the host, which fills it into
+   * outgoing requests. Throws if it cannot be decrypted: the master key is another one, or the row was changed.
    */
   read(instanceId: string, key: string): string | undefined;
   /** All values that can be read, by name, to be looked for in what comes back. Not audited: they go nowhere. */
@@ -46,7 +48,7 @@ export interface Secrets {
 
 const about = (instanceId: string, key: string, dataKeyId: number): string => `${instanceId}|${key}|${dataKeyId}`;
 
-export function createSecrets({ store, clock, audit, masterKey, alsoHidden }: SecretParts): Secrets {
+export function createSecrets({ store, clock, audit, masterKey, accountOf, alsoHidden }: SecretParts): Secrets {
   const queries = secretQueries(store.db);
   const dataKeys = createDataKeys(store, clock, masterKey);
 
@@ -89,7 +91,7 @@ export function createSecrets({ store, clock, audit, masterKey, alsoHidden }: Se
       const secret = queries.find(instanceId, key);
       if (!secret) return undefined;
       const value = open(secret).toString();
-      audit.append({ actor: "host", action: "secret.use", subject: instanceId, detail: { key } });
+      audit.append({ actor: accountOf(instanceId), action: "secret.use", subject: instanceId, detail: { key } });
       return value;
     },
     values(instanceId) {

@@ -133,19 +133,19 @@ test("tokens can always be revoked, but beyond the allowance that is logged once
   expect([accounts.get(owner.accountId).tokenEpoch, told()]).toEqual([150, 2]);
 });
 
-test("calls of tools, and decisions about them, are each logged up to 60 times a minute, never refused, and take none of the owner's rows", async () => {
+test("calls of tools, decisions about them, and uses of secrets are each logged up to 60 times a minute, never refused, and take none of the owner's rows", async () => {
   const { audit, store } = server.foundation;
   const append = (action: string, times: number) =>
     store.transaction(() => {
       for (let at = 0; at < times; at++) audit.append({ actor: owner.accountId, action, subject: "agt" });
     });
-  const told = () => [rowsOf(owner.accountId, "tool.call"), rowsOf(owner.accountId, "approval.decide")];
-  append("tool.call", 2_000);
-  append("approval.decide", 2_000);
-  expect([told(), (await write()).status]).toEqual([[60, 60], 201]);
+  const OF_AGENTS = ["tool.call", "approval.decide", "secret.use"];
+  const told = () => OF_AGENTS.map((action) => rowsOf(owner.accountId, action));
+  for (const action of OF_AGENTS) append(action, 2_000);
+  expect([told(), (await write()).status]).toEqual([[60, 60, 60], 201]);
   clock.advance(MINUTE);
   append("approval.decide", 1);
-  expect(told()).toEqual([60, 61]);
+  expect(told()).toEqual([60, 61, 60]);
 });
 
 test("beyond the allowance a key is refused from new addresses, but not from known ones", async () => {

@@ -135,7 +135,7 @@ test("writing, using and deleting are in the audit log by name, never by value",
   const told = ground.audit.read(0, 10).map(({ actor, action, subject, detail }) => [actor, action, subject, detail]);
   expect(told).toEqual([
     [caller.accountId, "secret.set", instanceId, '{"keys":"B A"}'],
-    ["host", "secret.use", instanceId, '{"key":"A"}'],
+    [caller.accountId, "secret.use", instanceId, '{"key":"A"}'],
     [caller.accountId, "secret.delete", instanceId, '{"key":"B"}'],
   ]);
   expect(JSON.stringify(told)).not.toContain("hush");

@@ -24,6 +24,7 @@ export interface Ground extends AsyncDisposable {
   clock: Clock;
   audit: Audit;
   instances: Instances;
+  accountOf(instanceId: string): string;
   /** Creates an account, and returns the caller that its token stands for. */
   account(): Caller;
 }
@@ -32,21 +33,23 @@ export function openGround(clock: Clock = systemClock): Ground {
   const dataDir = mkdtempSync(join(tmpdir(), "roost-room-"));
   const store = openStore(dataDir);
   const nothing = () => {};
+  const instances = createInstances({
+    store,
+    clock,
+    requireLaunch: async () => {},
+    meter: { start: nothing, stop: nothing, remove: nothing, listen: nothing },
+    createFolder: nothing,
+    quotas: ampleQuotas(store),
+    removals: { add: nothing },
+  });
   let accounts = 0;
   return {
     dataDir,
     store,
     clock,
     audit: createAudit(store, clock, () => true),
-    instances: createInstances({
-      store,
-      clock,
-      requireLaunch: async () => {},
-      meter: { start: nothing, stop: nothing, remove: nothing, listen: nothing },
-      createFolder: nothing,
-      quotas: ampleQuotas(store),
-      removals: { add: nothing },
-    }),
+    instances,
+    accountOf: (instanceId) => instances.find(instanceId)?.accountId ?? instanceId,
     account() {
       const name = `person-${++accounts}`;
       const accountId = `acct_${name}`;
