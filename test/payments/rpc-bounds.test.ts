@@ -53,7 +53,7 @@ test("a quote's head is never older than the quote, also if others share its rea
 });
 
 test("one unknown transaction presented 600 times is looked up once, whoever presents it, until its Retry-After", async () => {
-  await using paying = await startPaying({ nodeDeadlineMs: MINUTE });
+  await using paying = await startPaying();
   const [person, other] = [await paying.someone(), await paying.someone()];
   await Promise.all([quoteFor(person), quoteFor(other)]);
   const before = paying.proxy.calls();
@@ -89,7 +89,7 @@ test("a transaction that was not found is found after its Retry-After, whoever a
 });
 
 test("an account has 300 lookups a minute, whatever it presents", async () => {
-  await using paying = await startPaying({ confirmations: 1, nodeDeadlineMs: MINUTE });
+  await using paying = await startPaying({ confirmations: 1 });
   const person = await paying.someone();
   await quoteFor(person);
   const txHash = await paying.pay("7.654321");
@@ -124,7 +124,7 @@ function hangFor(paying: Paying, isHung: (txHash: string) => boolean): { most():
 }
 
 test("a tenant whose hundred transactions keep the nodes busy delays no other's payment", async () => {
-  await using paying = await startPaying({ nodeDeadlineMs: MINUTE });
+  await using paying = await startPaying();
   const [payer, pest] = [await paying.someone(), await paying.someone("5.00")];
   const { amount } = await quoteFor(payer);
   const txHash = await paying.pay(amount);
@@ -140,7 +140,7 @@ test("a tenant whose hundred transactions keep the nodes busy delays no other's 
 });
 
 test("an account that presents another's transaction behind a crowd of its own delays it for nobody", async () => {
-  await using paying = await startPaying({ nodeDeadlineMs: MINUTE });
+  await using paying = await startPaying();
   const [payer, pest] = [await paying.someone(), await paying.someone("5.00")];
   const { amount } = await quoteFor(payer);
   const txHash = await paying.pay(amount);

@@ -56,8 +56,8 @@ export interface TestServer {
 let people = 0;
 /** Once for all servers of this process: a machine does not change. */
 const probeSandbox = lazily(probeLevel);
-/** Longer than the usual second, which a busy machine may take. */
-const OLLAMA_DEADLINE_MS = 60_000;
+/** Longer than the usual second or two, which a busy machine may take. */
+const [OLLAMA_DEADLINE_MS, NODE_DEADLINE_MS] = [60_000, 60_000];
 /** Compiled once: every server has the same routes. */
 let checkAnswer: OpenApiCheck | undefined;
 
@@ -71,7 +71,7 @@ export async function startTestServer(
     tools: only,
     moreTools: more,
     mcpWaitMs,
-    nodeDeadlineMs,
+    nodesHang = false,
   }: {
     clock?: Clock;
     dataDir?: string;
@@ -82,8 +82,8 @@ export async function startTestServer(
     /** Beside them. */
     moreTools?: readonly Tool[];
     mcpWaitMs?: number;
-    /** For each question to a chain's node. */
-    nodeDeadlineMs?: number | undefined;
+    /** Whether nodes of a chain never answer: they are then waited for as long as a product does. */
+    nodesHang?: boolean;
   } = {},
 ): Promise<TestServer> {
   const { config } = loadConfig({
@@ -104,7 +104,7 @@ export async function startTestServer(
       app: await startApp(bindAddress(config, told), config, foundation, told, {
         ollama: { baseUrl: ollamaUrl, deadlineMs: OLLAMA_DEADLINE_MS },
         mcpWaitMs,
-        nodeDeadlineMs,
+        nodeDeadlineMs: nodesHang ? undefined : NODE_DEADLINE_MS,
         tidiesOnlyWhenTold: true,
         tools: { only, more },
         probeSandbox,
