@@ -256,9 +256,10 @@ browserTest("that an answer could not be followed is told only until it is follo
 
 browserTest("an empty conversation that could not be loaded is shown, without the error, once it can be", async () => {
   await withPage(async (page) => {
-    await page.route("**/messages?*", (route) => route.abort(), { times: 1 });
+    await page.route("**/messages?*", (route) => route.abort());
     await page.reload();
     await alert(page).getByText("the server does not answer").waitFor();
+    await page.unroute("**/messages?*");
     await lookAgain(page);
     await page.locator("#chat-ideas").waitFor();
     expect(await alert(page).isVisible()).toBe(false);
