@@ -1,3 +1,5 @@
+import { hasCode } from "../../src/lib/system-error.ts";
+
 /**
  * A free port of those that no system chooses by itself: while a server is dead, nobody else's comes to answer at its
  * address.
@@ -8,8 +10,8 @@ export function portOfItsOwn(): number {
     try {
       Bun.listen({ hostname: "127.0.0.1", port, socket: { data() {} } }).stop(true);
       return port;
-    } catch {
-      // In use: another one.
+    } catch (error) {
+      if (!hasCode(error, "EADDRINUSE")) throw error;
     }
   }
 }

@@ -97,7 +97,7 @@ const proofOf = (txHash: string, network: NetworkName): Record<string, string> =
   "X-PAYMENT": JSON.stringify({ txHash, network }),
 });
 
-/** Asks up to ten times: on a busy machine even a good node may take longer than it may. */
+/** Asks up to ten times: where some nodes hang, good ones too have only a product's deadline, too short on a busy machine. */
 export async function verified(ask: () => Promise<Answer>): Promise<Answer> {
   for (let more = 9; ; more--) {
     const answer = await ask();
