@@ -19,6 +19,7 @@ import {
   type FileChange,
   readFile,
   refuseOverWorkspace,
+  removeEmptyInstanceFolder,
   type WorkspaceFile,
   workspaceFolder,
 } from "../workspace/workspace.ts";
@@ -34,6 +35,9 @@ import { createWorkspaceFiles, type IndexedFile } from "./workspace-files.ts";
 export const MAX_FILES_PER_REQUEST = 64;
 /** Instance folders checked in one turn after a start. */
 const STRAYS_PER_TURN = 500;
+const UNKNOWN_INSTANCES =
+  "the database does not know some instances whose workspaces are in the data folder: if it is older than they are, " +
+  "stop the server and bring the newer one back; otherwise move their folders elsewhere";
 
 /** Identifies a workspace and its folder. */
 export type WorkspaceRef = Pick<Agent, "agentId" | "instanceId" | "slug">;
@@ -97,7 +101,10 @@ export interface Workspaces {
   settled(): Promise<void>;
   /** Refuses changes that have not begun. Resolves when none is in progress. */
   stop(): Promise<void>;
-  /** Removes folders of unknown instances, left by a crash between creating a folder and its row. */
+  /**
+   * Removes folders of unknown instances, left by a crash between creating a folder and its row. One that holds anything
+   * is left, and reported: the database may be older than the workspaces, and be replaced by a newer one.
+   */
   removeStrays(isKnown: (instanceId: string) => boolean): Promise<void>;
   clearInstanceFolder(instanceId: string): AsyncIterator<void>;
   /** Removes the deleted workspaces of an instance from disk. */
@@ -230,10 +237,14 @@ export function createWorkspaces({ store, clock, log, dataDir, removals }: Works
     async removeStrays(isKnown) {
       // An operator may have put something of his own beside them.
       const names = (await namesIn(instancesFolder)).filter((name) => isId("inst", name));
+      const left: string[] = [];
       for (let at = 0; at < names.length; at += STRAYS_PER_TURN) {
-        for (const name of names.slice(at, at + STRAYS_PER_TURN)) if (!isKnown(name)) removals.add("instance", name);
+        for (const name of names.slice(at, at + STRAYS_PER_TURN)) {
+          if (!isKnown(name) && !(await removeEmptyInstanceFolder(instanceFolder(name)))) left.push(name);
+        }
         await Bun.sleep(1);
       }
+      if (left.length > 0) log.warn({ count: left.length, first: left[0] }, UNKNOWN_INSTANCES);
     },
     clearInstanceFolder(instanceId) {
       changing.forget(instanceId);

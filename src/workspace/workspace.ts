@@ -74,6 +74,20 @@ export async function createInstanceFolderSoon(instanceFolder: string): Promise<
   await Promise.all([instanceFolder, join(instanceFolder, "..")].map(syncFolderSoon));
 }
 
+/** Removes the folder of an instance, unless anything is in it: then it returns false. */
+export async function removeEmptyInstanceFolder(instanceFolder: string): Promise<boolean> {
+  for (const path of [join(instanceFolder, "agents"), join(instanceFolder, STAGING), instanceFolder]) {
+    try {
+      await fs.promises.rmdir(path);
+    } catch (error) {
+      if (hasCode(error, "ENOENT")) continue;
+      if (hasCode(error, "ENOTEMPTY", "EEXIST", "ENOTDIR", "EACCES", "EPERM")) return false;
+      throw error;
+    }
+  }
+  return true;
+}
+
 /** The prefix of removed workspaces' names in the staging folder. */
 export const TRASH = "trash-";
 
