@@ -51,9 +51,14 @@ const SETTLED_DEPTH = 1n;
  */
 export function matchTransfers(mined: Mined, known: MatchContext): Match[] {
   const ours = mined.transfers.filter((transfer) => isOurs(transfer, known));
-  // A transaction may settle several signatures of one payer, each with its own transfer.
-  const isPaid = ({ logIndex }: Transfer) => known.payments.some((payment) => payment.logIndex === logIndex);
-  const settled = ours.find((transfer) => isSettled(transfer, known.settled) && !isPaid(transfer));
+  // A transaction may settle several signatures of one payer, each with its own transfer. One that took the place of
+  // another, whose credit was reversed, is still to be credited.
+  const isOwned = (transfer: Transfer) =>
+    known.payments.some(
+      (payment) =>
+        payment.logIndex === transfer.logIndex && (payment.status !== "reversed" || isSameTransfer(transfer, payment)),
+    );
+  const settled = ours.find((transfer) => isSettled(transfer, known.settled) && !isOwned(transfer));
   return mined.transfers.flatMap((transfer) => {
     if (ours.includes(transfer)) return matchOne(transfer, transfer === settled ? known.settled : null, mined, known);
     const kind = kindOfForeign(transfer, known);
