@@ -73,9 +73,10 @@ browserTest("an agent's name that could not be read once is read for what it ask
     async (page) => {
       await openAs(page, server.url, person.token);
       await page.locator("#agent-name", { hasText: "Ada" }).waitFor();
-      await page.route(`**${ada.path}`, (route) => route.abort(), { times: 1 });
+      await page.route(`**${ada.path}`, (route) => route.abort());
       await page.click("#to-approvals");
       await row(page, 0).getByText(ada.agentId).waitFor();
+      await page.unroute(`**${ada.path}`);
       storeApproval(server, ada);
       await lookAgain(page);
       await row(page, 0).getByText("Ada").waitFor();

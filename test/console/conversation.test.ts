@@ -225,9 +225,10 @@ browserTest("a run that could not be followed any more is followed again at the 
     await write(page, "Tell me a story");
     await page.getByText("Once upon").waitFor();
     const error = { code: "internal_error", message: "something failed", requestId: "req_1", status: 500 };
-    await page.route("**/events?*", (route) => route.fulfill({ status: 503, json: { error } }), { times: 1 });
+    await page.route("**/events?*", (route) => route.fulfill({ status: 503, json: { error } }));
     await page.reload();
     await page.getByText("lost track of this answer").waitFor();
+    await page.unroute("**/events?*");
     await lookAgain(page);
     await page.getByText("Once upon").waitFor();
     release();
@@ -243,9 +244,10 @@ browserTest("that an answer could not be followed is told only until it is follo
     const { release } = heldAnswer();
     await write(page, "Tell me a story");
     await page.getByText("Once upon").waitFor();
-    await page.route("**/events?*", (route) => route.abort(), { times: 1 });
+    await page.route("**/events?*", (route) => route.abort());
     await page.reload();
     await alert(page).getByText("the server does not answer").waitFor();
+    await page.unroute("**/events?*");
     await lookAgain(page);
     await page.getByText("Once upon").waitFor();
     expect(await alert(page).isVisible()).toBe(false);

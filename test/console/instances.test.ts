@@ -216,9 +216,10 @@ browserTest("agents that could not be read are read at the next look too", async
   await make("home", "Ada");
   await withPage(async (page) => {
     await row(page, "home").getByText("Ada").waitFor();
-    await page.route(`**/${garden}/agents*`, (route) => route.abort(), { times: 1 });
+    await page.route(`**/${garden}/agents*`, (route) => route.abort());
     await row(page, "garden").locator("summary").click();
     await page.locator("#instances > [role=alert]").waitFor();
+    await page.unroute(`**/${garden}/agents*`);
     await lookAgain(page);
     await row(page, "garden").getByText("Bea").waitFor();
   });
@@ -232,9 +233,10 @@ browserTest(
     await withPage(async (page) => {
       await row(page, "home").getByText("Ada").waitFor();
       const summary = (name: string) => row(page, name).locator("summary");
-      await page.route(`**/${garden}/agents*`, (route) => route.abort(), { times: 1 });
+      await page.route(`**/${garden}/agents*`, (route) => route.abort());
       await summary("garden").click();
       await page.locator("#instances > [role=alert]").waitFor();
+      await page.unroute(`**/${garden}/agents*`);
       await summary("garden").click();
       const asked = Promise.withResolvers<void>();
       const answer = Promise.withResolvers<void>();
