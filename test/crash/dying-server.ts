@@ -1,18 +1,40 @@
+import { lazily } from "../../src/lib/lazily.ts";
 import { hasCode } from "../../src/lib/system-error.ts";
 
+/** Ports of one process, of those that no system chooses by itself. The first is held as long as the process lives. */
+const PORTS = 64;
+const block = lazily(() => {
+  for (;;) {
+    const first = 10_000 + PORTS * Math.floor(Math.random() * 312);
+    const held = listen(first);
+    if (held === null) continue;
+    held.unref();
+    return { first, used: 0 };
+  }
+});
+
 /**
- * A free port of those that no system chooses by itself: while a server is dead, nobody else's comes to answer at its
- * address.
+ * A free port for a server that dies: while it is dead, nobody else's comes to answer at its address, not even that of
+ * another process that runs these tests.
  */
 export function portOfItsOwn(): number {
+  const own = block();
   for (;;) {
-    const port = 10_000 + Math.floor(Math.random() * 20_000);
-    try {
-      Bun.listen({ hostname: "127.0.0.1", port, socket: { data() {} } }).stop(true);
-      return port;
-    } catch (error) {
-      if (!hasCode(error, "EADDRINUSE")) throw error;
-    }
+    const port = own.first + 1 + (own.used++ % (PORTS - 1));
+    const free = listen(port);
+    if (free === null) continue;
+    free.stop(true);
+    return port;
+  }
+}
+
+/** Null if the port is in use. */
+function listen(port: number) {
+  try {
+    return Bun.listen({ hostname: "127.0.0.1", port, socket: { data() {} } });
+  } catch (error) {
+    if (!hasCode(error, "EADDRINUSE")) throw error;
+    return null;
   }
 }
 

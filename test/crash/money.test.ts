@@ -21,6 +21,8 @@ const home = mkdtempSync(join(tmpdir(), "roost-money-"));
 const dataDir = join(home, "data");
 let chain: Anvil;
 let server: RunningBinary;
+/** Nothing is asked for any more. */
+let hasEnded = false;
 /** When the current server was started, and how long the ones before it lived, by the same clock. */
 let bornMs = 0;
 let livedMs = 0;
@@ -38,7 +40,8 @@ const start = () => {
       ROOST_PRICE_PER_HOUR: String(PRICE_PER_HOUR),
       // Every second round leaves an instance running.
       ROOST_MAX_INSTANCES: "100000",
-      ROOST_LOG_LEVEL: "info",
+      // So that it is known who has answered.
+      ROOST_LOG_LEVEL: "debug",
     },
   });
 };
@@ -49,6 +52,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
+  hasEnded = true;
   await server.kill();
   await chain.stop();
   rmSync(home, { recursive: true, force: true });
@@ -56,9 +60,10 @@ afterAll(async () => {
 
 /** Repeats the request until it is answered, whatever dies meanwhile. */
 async function untilAnswered(method: string, path: string, token: string, body?: object, payment?: object) {
-  for (;;) {
+  while (!hasEnded) {
+    const asked = server;
     try {
-      const response = await fetch(server.url + path, {
+      const response = await fetch(asked.url + path, {
         method,
         headers: {
           Authorization: `Bearer ${token}`,
@@ -67,12 +72,24 @@ async function untilAnswered(method: string, path: string, token: string, body?:
         },
         ...(body ? { body: JSON.stringify(body) } : {}),
       });
-      return { status: response.status, body: await response.json() } as Pick<Answer, "status" | "body">;
+      const answer = { status: response.status, body: await response.json() } as Pick<Answer, "status" | "body">;
+      if (answer.status === 401) throw await strangeRefusal(asked, answer.body.error);
+      return answer;
     } catch (error) {
       if (!isDead(error)) throw error;
       await turn();
     }
   }
+  throw new Error("the test has ended");
+}
+
+/** Every token here is valid: says whether the server that was asked has refused one, or another at its address. */
+async function strangeRefusal(asked: RunningBinary, { message, requestId }: { message: string; requestId: string }) {
+  const isLogged = () => asked.logs.some((line) => line.requestId === requestId);
+  // A line may come after the answer.
+  for (let tries = 0; tries < 100 && !isLogged(); tries++) await turn();
+  const who = isLogged() ? "its own server" : "none of its servers";
+  return new Error(`${asked.url} said "${message}" (${who} logged ${requestId})\n${asked.errors()}`);
 }
 
 async function signUp(number: number): Promise<string> {
@@ -105,6 +122,8 @@ function startPayer(token: string, from: Anvil["accounts"][number] | undefined) 
   })();
   return {
     paid,
+    /** Rejects at the first answer that must not be. */
+    done: paying,
     async stop() {
       pays = false;
       await paying;
@@ -123,15 +142,16 @@ function startUser(token: string) {
       expect(made.status).toBe(201);
       const path = `/v1/instances/${made.body.instanceId}`;
       const stopped = await untilAnswered("POST", `${path}/stop`, token);
-      expect(stopped.body.status).toBe("stopped");
+      expect(stopped).toMatchObject({ status: 200, body: { status: "stopped" } });
       const { accrued } = stopped.body.billing;
-      expect((await untilAnswered("GET", path, token)).body.billing.accrued).toBe(accrued);
+      expect(await untilAnswered("GET", path, token)).toMatchObject({ status: 200, body: { billing: { accrued } } });
       await untilAnswered("POST", `${path}/start`, token);
       if (rounds % 2 === 0) expect([200, 404]).toContain((await untilAnswered("DELETE", path, token)).status);
     }
   })();
   return {
     rounds: () => rounds,
+    done: using,
     async stop() {
       uses = false;
       await using;
@@ -147,9 +167,11 @@ test(`killed ${KILLS} times while metering and crediting: every transfer is cred
   const isEnough = () =>
     payers.reduce((sum, { paid }) => sum + paid.length, 0) > KILLS / 10 &&
     users.reduce((sum, user) => sum + user.rounds(), 0) > KILLS / 10;
+  const working = [...payers, ...users].map(({ done }) => done);
   // On a slow machine some more, with longer lives, until there is enough that could be lost.
   for (let kill = 0; kill < KILLS || !isEnough(); kill++) {
-    await Bun.sleep(Math.random() * MAX_LIFE_MS * Math.max(1, kill / KILLS));
+    const life = Bun.sleep(Math.random() * MAX_LIFE_MS * Math.max(1, kill / KILLS));
+    await Promise.race([life, ...working]);
     await server.kill();
     livedMs += performance.now() - bornMs;
     expect(checkDatabase({ dataDir })).toMatchObject({ ok: true });
