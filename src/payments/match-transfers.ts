@@ -51,14 +51,8 @@ const SETTLED_DEPTH = 1n;
  */
 export function matchTransfers(mined: Mined, known: MatchContext): Match[] {
   const ours = mined.transfers.filter((transfer) => isOurs(transfer, known));
-  // A transaction may settle several signatures of one payer, each with its own transfer. One that took the place of
-  // another, whose credit was reversed, is still to be credited.
-  const isOwned = (transfer: Transfer) =>
-    known.payments.some(
-      (payment) =>
-        payment.logIndex === transfer.logIndex && (payment.status !== "reversed" || isSameTransfer(transfer, payment)),
-    );
-  const settled = ours.find((transfer) => isSettled(transfer, known.settled) && !isOwned(transfer));
+  // A transaction may settle several signatures of one payer, each with its own transfer.
+  const settled = ours.find((transfer) => isSettled(transfer, known.settled) && !creditOf(transfer, known));
   return mined.transfers.flatMap((transfer) => {
     if (ours.includes(transfer)) return matchOne(transfer, transfer === settled ? known.settled : null, mined, known);
     const kind = kindOfForeign(transfer, known);
@@ -81,11 +75,21 @@ function kindOfForeign({ token, to }: Transfer, { network, recipient }: MatchCon
   return same(token, USDC_E) ? "bridged" : "wrong_token";
 }
 
+const rowAt = ({ logIndex }: Transfer, { payments }: MatchContext): PaymentRow | undefined =>
+  payments.find((payment) => payment.logIndex === logIndex);
+
+/** The row that says whose the transfer is: its own, not a reversed one of another that was in its place before. */
+function creditOf(transfer: Transfer, known: MatchContext): PaymentRow | undefined {
+  const row = rowAt(transfer, known);
+  return row && (row.status !== "reversed" || isSameTransfer(transfer, row)) ? row : undefined;
+}
+
 function matchOne(transfer: Transfer, settled: Settled | null, mined: Mined, known: MatchContext): Match {
-  const before = known.payments.find(({ logIndex }) => logIndex === transfer.logIndex);
-  if (before && before.status !== "reversed") return { kind: "paid", payment: before };
-  if (before && isSameTransfer(transfer, before))
-    return dueWhenDeep({ transfer, accountId: before.accountId, invoiceId: before.invoiceId, before }, mined, known);
+  const before = rowAt(transfer, known);
+  const credit = creditOf(transfer, known);
+  if (credit && credit.status !== "reversed") return { kind: "paid", payment: credit };
+  if (credit)
+    return dueWhenDeep({ transfer, accountId: credit.accountId, invoiceId: credit.invoiceId, before }, mined, known);
   if (settled) return dueWhenDeep({ transfer, accountId: settled.accountId, invoiceId: null, before }, mined, known);
   // Not those of an address that was this host's before: whoever has its key now could pay himself.
   const invoices = known.invoicesOf(transfer.amount).filter(({ payTo }) => same(payTo, transfer.to));

@@ -1,11 +1,15 @@
 import { lazily } from "../../src/lib/lazily.ts";
 import { hasCode } from "../../src/lib/system-error.ts";
 
-/** Ports of one process, of those that no system chooses by itself. The first is held as long as the process lives. */
+/** Where blocks of ports begin: below the ports that systems assign by themselves. */
+const FIRST_PORT = 10_000;
+const BLOCKS = 312;
 const PORTS = 64;
+
+/** This process's block: it listens on the first port as long as it lives, so that no other process takes the block. */
 const block = lazily(() => {
   for (;;) {
-    const first = 10_000 + PORTS * Math.floor(Math.random() * 312);
+    const first = FIRST_PORT + PORTS * Math.floor(Math.random() * BLOCKS);
     const held = listen(first);
     if (held === null) continue;
     held.unref();

@@ -21,7 +21,7 @@ const home = mkdtempSync(join(tmpdir(), "roost-money-"));
 const dataDir = join(home, "data");
 let chain: Anvil;
 let server: RunningBinary;
-/** Nothing is asked for any more. */
+/** Ends the repetition of requests. */
 let hasEnded = false;
 /** When the current server was started, and how long the ones before it lived, by the same clock. */
 let bornMs = 0;
@@ -40,7 +40,7 @@ const start = () => {
       ROOST_PRICE_PER_HOUR: String(PRICE_PER_HOUR),
       // Every second round leaves an instance running.
       ROOST_MAX_INSTANCES: "100000",
-      // So that it is known who has answered.
+      // The log then has every request, and so says who has answered it.
       ROOST_LOG_LEVEL: "debug",
     },
   });

@@ -12,6 +12,7 @@ test("a start with an older database leaves the workspaces that it does not know
   const database = join(server.dataDir, "roost.db");
   const older = `${database}.older`;
   const newer = `${database}.newer`;
+  // With what SQLite keeps beside a database.
   const move = (from: string, to: string) => {
     for (const suffix of ["", "-wal", "-shm"]) if (existsSync(from + suffix)) renameSync(from + suffix, to + suffix);
   };

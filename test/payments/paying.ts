@@ -97,7 +97,10 @@ const proofOf = (txHash: string, network: NetworkName): Record<string, string> =
   "X-PAYMENT": JSON.stringify({ txHash, network }),
 });
 
-/** Asks up to ten times: where some nodes hang, good ones too have only a product's deadline, too short on a busy machine. */
+/**
+ * Asks up to ten times: where some nodes hang, the good ones too have only the product's deadline, which a busy machine may
+ * exceed.
+ */
 export async function verified(ask: () => Promise<Answer>): Promise<Answer> {
   for (let more = 9; ; more--) {
     const answer = await ask();
