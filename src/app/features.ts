@@ -77,8 +77,8 @@ export interface FeatureOptions {
   tools?: ToolChoice | undefined;
   /** Finds out what locks scripts in. */
   probeSandbox?: typeof probeLevel | undefined;
-  /** For each question to a chain's node; a longer one in tests. */
-  nodeDeadlineMs?: number | undefined;
+  /** For whatever a chain's node or the facilitator is asked; longer in tests. */
+  paymentDeadlineMs?: number | undefined;
 }
 
 /** Builds every room's rules once, from what they need. */
@@ -89,7 +89,7 @@ export async function createFeatures(
   machine: MachineLimits,
   publicUrl: () => string,
   metrics: Pick<Metrics, "measure">,
-  { tools, probeSandbox, nodeDeadlineMs }: FeatureOptions,
+  { tools, probeSandbox, paymentDeadlineMs }: FeatureOptions,
 ) {
   const { clock, store, audit, ledger, accounts, outbox } = foundation;
   const { dataDir, minimumLaunchBalance } = config;
@@ -121,7 +121,7 @@ export async function createFeatures(
     },
   });
   const paymentGateway = createPaymentGateway({
-    ...{ store, clock, log, audit, ledger, meter, recipient, publicUrl, nodeDeadlineMs },
+    ...{ store, clock, log, audit, ledger, meter, recipient, publicUrl, deadlineMs: paymentDeadlineMs },
     settings: config,
   });
   const mail = createMail({ smtpUrl: config.smtpUrl, from: config.mailFrom }, outbox);

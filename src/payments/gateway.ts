@@ -31,7 +31,8 @@ export interface PaymentGatewayParts {
     facilitatorUrl: string | null;
   };
   publicUrl(): string;
-  nodeDeadlineMs?: number | undefined;
+  /** For whatever a chain's node or the facilitator is asked, in place of the usual ones. */
+  deadlineMs?: number | undefined;
 }
 
 /** How money comes in: quotes, transfers already made, and transfers that a facilitator makes. */
@@ -52,14 +53,14 @@ export interface PaymentGateway {
 }
 
 export function createPaymentGateway({ settings, publicUrl, ...parts }: PaymentGatewayParts): PaymentGateway {
-  const { store, clock, log, meter, recipient, nodeDeadlineMs: deadlineMs } = parts;
+  const { store, clock, log, meter, recipient, deadlineMs } = parts;
   const { networks, rpcUrls, confirmations, minimumTopUp, facilitatorUrl } = settings;
   const openChain = (network: NetworkName) => createChain({ network, urls: rpcUrls[network], clock, deadlineMs });
   const chains = new Map(networks.map((network) => [network, openChain(network)]));
   // The payment is always for the balance, whichever request found it too low.
   const offer = () => ({ recipient, resource: `${publicUrl()}/v1/billing/top-up` });
-  const heads = createHeads(chains);
-  const x402 = createX402Support({ url: facilitatorUrl, store, clock, log, chains, heads, offer });
+  const heads = createHeads(chains, { timeoutMs: deadlineMs });
+  const x402 = createX402Support({ url: facilitatorUrl, deadlineMs, store, clock, log, chains, heads, offer });
   const { advertise } = x402;
   const { balanceOf } = meter;
   const health = () => [...chains.values()].flatMap((chain) => chain.health());

@@ -22,14 +22,14 @@ export interface Heads {
  */
 export function createHeads(
   chains: ReadonlyMap<NetworkName, Pick<Chain, "head">>,
-  spacingMs: number = SPACING_MS,
+  { spacingMs = SPACING_MS, timeoutMs = TIMEOUT_MS }: { spacingMs?: number; timeoutMs?: number | undefined } = {},
 ): Heads {
   const readings = new Map(
     Array.from(chains, ([network, chain]) => [network, shareNext(() => chain.head(), spacingMs)]),
   );
   const of = async (network: NetworkName): Promise<bigint | null> => {
     const read = readings.get(network);
-    return read === undefined ? null : await withTimeout(read(), TIMEOUT_MS);
+    return read === undefined ? null : await withTimeout(read(), timeoutMs);
   };
   return {
     of,

@@ -115,7 +115,7 @@ test.each<[string, () => Response | Promise<Response>]>([
   ["is out of order", () => new Response("", { status: 503 })],
   ["talks of something else", () => Response.json({ kinds: "all of them" })],
 ])("while the facilitator %s nothing is offered, and the 402 still comes", async (_what, answer) => {
-  await using settling = await startSettling();
+  await using settling = await startSettling({ hangs: true });
   settling.facilitator.misbehave("/supported", answer);
   const startedAt = performance.now();
   expect(advertisedIn(await quoteIn(settling))).toEqual({ first: [], second: [] });
@@ -167,7 +167,7 @@ test("a facilitator that hangs, before or during its answer, is abandoned at its
     },
   });
   const url = `http://127.0.0.1:${server.port}`;
-  const facilitator = createFacilitator({ url, verifyMs: 50, settleMs: 50 });
+  const facilitator = createFacilitator({ url, deadlineMs: 50 });
   const request = { x402Version: 1, paymentPayload: {}, paymentRequirements: {} } as const;
   const asks = { "/verify": () => facilitator.verify(request), "/settle": () => facilitator.settle(request) };
   for (const [path, ask] of Object.entries(asks)) {

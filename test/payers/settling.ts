@@ -29,12 +29,15 @@ export async function startSettling({
   settles = networks,
   settings = {},
   clock,
+  hangs,
 }: {
   networks?: readonly NetworkName[];
   /** What the facilitator settles. */
   settles?: readonly NetworkName[];
   settings?: Record<string, string>;
   clock?: Clock;
+  /** Whether the facilitator never answers. */
+  hangs?: boolean;
 } = {}): Promise<Settling> {
   const started = await Promise.all(networks.map((network) => startAnvil({ network })));
   const chains = Object.fromEntries(started.map((anvil) => [anvil.network, anvil]));
@@ -53,7 +56,7 @@ export async function startSettling({
       ROOST_PRICE_PER_HOUR: "0",
       ...settings,
     },
-    clock ? { clock } : {},
+    { ...(clock && { clock }), ...(hangs && { hangs }) },
   );
   let payers = 0;
   return {

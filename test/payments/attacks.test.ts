@@ -227,7 +227,7 @@ test("one lying node of two credits nobody", async () => {
 });
 
 test("nodes that hang are waited for within bounds; the claim is kept and credited when they answer", async () => {
-  await using paying = await startPaying({ nodesHang: true });
+  await using paying = await startPaying({ hangs: true });
   const person = await paying.someone();
   const { amount, invoiceId } = await quoteFor(person);
   const txHash = await paying.pay(amount);

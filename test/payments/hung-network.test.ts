@@ -6,7 +6,7 @@ test("a network whose nodes hang, and an account that presents a hundred of its 
   const hanging = startRpcProxy("http://127.0.0.1:9");
   hanging.hang();
   await using paying = await startPaying({
-    nodesHang: true,
+    hangs: true,
     settings: { ROOST_NETWORKS: "base,polygon", ROOST_POLYGON_RPC_URL: hanging.url },
   });
   const [payer, pest] = [await paying.someone(), await paying.someone("5.00")];
@@ -27,7 +27,7 @@ test("a host that is asked to stop makes no more calls to a network that hangs",
   const hanging = startRpcProxy("http://127.0.0.1:9");
   hanging.hang();
   await using paying = await startPaying({
-    nodesHang: true,
+    hangs: true,
     settings: { ROOST_NETWORKS: "base,polygon", ROOST_POLYGON_RPC_URL: hanging.url },
   });
   const pest = await paying.someone("5.00");

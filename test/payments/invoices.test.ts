@@ -37,7 +37,9 @@ function openInvoices(heads: Heads = { base: async () => 7n, polygon: async () =
     balanceOf: (accountId) => balances.get(accountId) ?? 0n,
     recipient: "0x00000000000000000000000000000000000000A1",
     networks: Object.keys(heads) as NetworkName[],
-    heads: createHeads(new Map(Object.entries(heads).map(([name, head]) => [name as NetworkName, { head }])), 0),
+    heads: createHeads(new Map(Object.entries(heads).map(([name, head]) => [name as NetworkName, { head }])), {
+      spacingMs: 0,
+    }),
     minimumTopUp: MINIMUM,
     topUpAt: () => "https://roost.example.org",
     isCutOff: () => cutOff,

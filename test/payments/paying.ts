@@ -33,14 +33,14 @@ export async function startPaying({
   settings = {},
   confirmations = 10,
   nodes = 1,
-  nodesHang = false,
+  hangs = false,
 }: {
   network?: NetworkName;
   settings?: Record<string, string>;
   confirmations?: number;
   nodes?: number;
   /** Whether some never answer. */
-  nodesHang?: boolean;
+  hangs?: boolean;
 } = {}): Promise<Paying> {
   const anvil = await startAnvil({ network });
   const proxy = startRpcProxy(anvil.url);
@@ -57,7 +57,7 @@ export async function startPaying({
       ROOST_PRICE_PER_HOUR: "0",
       ...settings,
     },
-    { clock, nodesHang },
+    { clock, hangs },
   );
   const { body } = await (await server.signUp(undefined, "0")).ask("POST", "/v1/billing/top-up");
   const recipient: Address = body.x402.recipient;

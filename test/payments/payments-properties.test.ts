@@ -67,7 +67,7 @@ test(`after ${STEPS.toLocaleString("en")} payments, replays, thefts and reorgani
     ...common,
     balanceOf,
     networks: ["base"],
-    heads: createHeads(chains, 0),
+    heads: createHeads(chains, { spacingMs: 0 }),
     minimumTopUp: 1_000_000n,
     advertise: advertiseNothing,
     topUpAt: () => "",

@@ -57,7 +57,7 @@ let people = 0;
 /** Once for all servers of this process: a machine does not change. */
 const probeSandbox = lazily(probeLevel);
 /** Longer than the usual second or two, which a busy machine may take. */
-const [OLLAMA_DEADLINE_MS, NODE_DEADLINE_MS] = [60_000, 60_000];
+const [OLLAMA_DEADLINE_MS, PAYMENT_DEADLINE_MS] = [60_000, 60_000];
 /** Compiled once: every server has the same routes. */
 let checkAnswer: OpenApiCheck | undefined;
 
@@ -71,7 +71,7 @@ export async function startTestServer(
     tools: only,
     moreTools: more,
     mcpWaitMs,
-    nodesHang = false,
+    hangs = false,
   }: {
     clock?: Clock;
     dataDir?: string;
@@ -82,8 +82,8 @@ export async function startTestServer(
     /** Beside them. */
     moreTools?: readonly Tool[];
     mcpWaitMs?: number;
-    /** Whether nodes of a chain never answer: they are then waited for as long as a product does. */
-    nodesHang?: boolean;
+    /** Whether a chain's nodes or the facilitator never answer: then they are waited for as long as in the product. */
+    hangs?: boolean;
   } = {},
 ): Promise<TestServer> {
   const { config } = loadConfig({
@@ -104,7 +104,7 @@ export async function startTestServer(
       app: await startApp(bindAddress(config, told), config, foundation, told, {
         ollama: { baseUrl: ollamaUrl, deadlineMs: OLLAMA_DEADLINE_MS },
         mcpWaitMs,
-        nodeDeadlineMs: nodesHang ? undefined : NODE_DEADLINE_MS,
+        paymentDeadlineMs: hangs ? undefined : PAYMENT_DEADLINE_MS,
         tidiesOnlyWhenTold: true,
         tools: { only, more },
         probeSandbox,

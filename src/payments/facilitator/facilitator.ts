@@ -44,8 +44,8 @@ export interface FacilitatorOptions {
   /** The URL to which `/supported`, `/verify` and `/settle` are appended. */
   url: string;
   clock?: Clock;
-  verifyMs?: number;
-  settleMs?: number;
+  /** For each call, in place of those in limits/outgoing.ts. */
+  deadlineMs?: number | undefined;
 }
 
 const KINDS_VALID_NS = 3_600_000_000_000n;
@@ -71,12 +71,8 @@ const settled = z.lazy(() =>
   ]),
 );
 
-export function createFacilitator({
-  url,
-  clock = systemClock,
-  verifyMs = OUTGOING.facilitator.verifyMs,
-  settleMs = OUTGOING.facilitator.deadlineMs,
-}: FacilitatorOptions): Facilitator {
+export function createFacilitator({ url, clock = systemClock, deadlineMs }: FacilitatorOptions): Facilitator {
+  const { supportedMs, verifyMs, deadlineMs: settleMs, answerBytes } = OUTGOING.facilitator;
   const base = url.replace(/\/+$/, "");
   let known: { kinds: Promise<Kind[]>; untilNs: bigint } | null = null;
 
@@ -88,10 +84,10 @@ export function createFacilitator({
         headers: { "Content-Type": "application/json", Accept: "application/json" },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
         redirect: "error",
-        signal: AbortSignal.timeout(limitMs),
+        signal: AbortSignal.timeout(deadlineMs ?? limitMs),
       });
       // Facilitators refuse with 400 and the same schema as with 200: the body decides.
-      return form.parse(JSON.parse(await readBoundedText(answer, OUTGOING.facilitator.answerBytes)));
+      return form.parse(JSON.parse(await readBoundedText(answer, answerBytes)));
     } catch {
       return null;
     }
@@ -101,7 +97,7 @@ export function createFacilitator({
     kinds() {
       const now = clock.monotonicNs();
       if (known === null || now >= known.untilNs) {
-        const asked = ask(supported, "/supported", OUTGOING.facilitator.supportedMs);
+        const asked = ask(supported, "/supported", supportedMs);
         const mine = { kinds: asked.then((answer) => answer?.kinds ?? []), untilNs: now + KINDS_VALID_NS };
         known = mine;
         void asked.then((answer) => {

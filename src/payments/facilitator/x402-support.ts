@@ -17,6 +17,8 @@ import type { Offer } from "./x402-protocol.ts";
 export interface X402SupportParts {
   /** The facilitator's URL; null for none. */
   url: string | null;
+  /** For each call to it, in place of its own. */
+  deadlineMs?: number | undefined;
   store: Store;
   clock: Clock;
   log: Log;
@@ -36,9 +38,10 @@ export interface X402Support {
  * Without a facilitator nothing is advertised, and signed payments are refused (docs/contract/billing.md, Clients of
  * the x402 protocol).
  */
-export function createX402Support({ url, store, clock, log, chains, heads, offer }: X402SupportParts): X402Support {
+export function createX402Support(parts: X402SupportParts): X402Support {
+  const { url, deadlineMs, store, clock, log, chains, heads, offer } = parts;
   if (url === null) return { advertise: advertiseNothing, collect: () => NOTHING_COLLECTED };
-  const facilitator = createFacilitator({ url, clock });
+  const facilitator = createFacilitator({ url, clock, deadlineMs });
   const authorizations = createAuthorizations(store);
   const networks = [...chains.keys()];
   return {
