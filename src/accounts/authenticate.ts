@@ -3,14 +3,15 @@ import { type Caller, mayUse, SCOPES, type Scope } from "../limits/caller.ts";
 import type { Accounts } from "./accounts.ts";
 import { type Keys, looksLikeKey } from "./keys.ts";
 import type { Account } from "./schema.ts";
-import type { TokenClaims, Tokens } from "./tokens.ts";
+import type { TokenClaims, TokenRefusal, Tokens } from "./tokens.ts";
 
 const EVERY_SCOPE: ReadonlySet<Scope> = new Set(SCOPES);
 const scopeSets = new Map<string, ReadonlySet<Scope>>();
 
-/** The same answer for every bad credential, which does not reveal what is wrong with it. */
-const unauthorized = () =>
+/** The same answer for every bad credential: only the log says what is wrong with it. */
+const unauthorized = (reason: string) =>
   new AppError("unauthorized", "missing or invalid credentials: send Authorization: Bearer <token>, or X-API-Key", {
+    reason,
     headers: { "WWW-Authenticate": 'Bearer realm="roost"' },
   });
 
@@ -36,19 +37,26 @@ export function createAuthentication(
   keys: Keys,
   tokens: Tokens,
 ): (credentials: Credentials) => Caller | Promise<Caller> {
+  function accountOf(accountId: string): Account {
+    const account = accounts.find(accountId);
+    if (!account) throw unauthorized("no such account");
+    return account;
+  }
+
   function byKey(key: string, { address }: Credentials): Known | Promise<Known> {
     const record = keys.verify(key);
-    const account = record ? accounts.find(record.accountId) : undefined;
-    if (!record || !account) throw unauthorized();
+    if (!record) throw unauthorized("unknown or expired key");
+    const account = accountOf(record.accountId);
     const { scopes, instanceId, keyId, expiresAt } = record;
     const credentials = [{ kind: "key", keyId, expiresAt } as const];
     const known = { account, scopes: scopesOf(scopes), instanceId, keyId, credentials };
     return whenKnown(keys.touch(record, address()), () => known);
   }
 
-  function byClaims(claims: TokenClaims | null): Known {
-    const account = claims ? accounts.find(claims.accountId) : undefined;
-    if (!account || !claims || account.tokenEpoch !== claims.epoch) throw unauthorized();
+  function byClaims(claims: TokenClaims | TokenRefusal): Known {
+    if (typeof claims === "string") throw unauthorized(claims);
+    const account = accountOf(claims.accountId);
+    if (account.tokenEpoch !== claims.epoch) throw unauthorized("token signed out with all of its account");
     const { tokenId, epoch, expiresAt } = claims;
     const credentials = [{ kind: "token", tokenId, epoch, expiresAt } as const];
     return { account, scopes: EVERY_SCOPE, instanceId: null, keyId: null, credentials };
@@ -56,7 +64,7 @@ export function createAuthentication(
 
   function byBearer(authorization: string, credentials: Credentials): Known | Promise<Known> {
     const text = /^bearer +([\x21-\x7e]+)$/i.exec(authorization)?.[1];
-    if (text === undefined) throw unauthorized();
+    if (text === undefined) throw unauthorized("no bearer token");
     if (looksLikeKey(text)) return byKey(text, credentials);
     return whenKnown(tokens.verify(text), byClaims);
   }
@@ -65,7 +73,7 @@ export function createAuthentication(
     const { authorization, apiKey } = credentials;
     const key = apiKey === null ? null : byKey(apiKey, credentials);
     if (authorization === null) {
-      if (key === null) throw unauthorized();
+      if (key === null) throw unauthorized("no credential");
       return whenKnown(key, callerOf);
     }
     // The bearer first: of the two, only its promise may reject.
@@ -79,7 +87,7 @@ const whenKnown = <A, B>(value: A | Promise<A>, next: (value: A) => B | Promise<
   value instanceof Promise ? value.then(next) : next(value);
 
 function both(bearer: Known, key: Known): Known {
-  if (bearer.account.accountId !== key.account.accountId) throw unauthorized();
+  if (bearer.account.accountId !== key.account.accountId) throw unauthorized("credentials of two accounts");
   const [less, more] = reachOf(bearer.scopes) < reachOf(key.scopes) ? [bearer, key] : [key, bearer];
   const scopes = new Set([...less.scopes].filter((scope) => scope !== "approve" || more.scopes.has(scope)));
   // Two keys limited to different instances allow nothing together.

@@ -10,6 +10,7 @@ const MAX_CACHED_TOKENS = 10_000;
 /** An account gets about twenty tokens in a day, which is how long one is valid; the rest is room for links. */
 const MAX_CACHED_PER_ACCOUNT = 100;
 const ISSUER = "roost";
+const INVALID = "invalid or expired token";
 
 /** A token's account, and the generation of that account's tokens. */
 export interface TokenSubject {
@@ -24,13 +25,20 @@ export interface TokenClaims extends TokenSubject {
   expiresAt: number;
 }
 
+/** Why a token is refused, for the log. */
+export type TokenRefusal =
+  | "token of an unknown key"
+  | "invalid or expired token"
+  | "expired token"
+  | "token signed out";
+
 export interface Tokens {
   issue(subject: TokenSubject): Promise<{ token: string; expiresAt: number }>;
   /**
-   * The claims of a token that this host signed and that is neither expired nor signed out, or null. A token seen
-   * before is answered from memory, without a signature check. The caller must check its epoch.
+   * The claims of a token that this host signed and that is neither expired nor signed out, or why it is refused. A
+   * token seen before is answered from memory, without a signature check. The caller must check its epoch.
    */
-  verify(token: string): TokenClaims | null | Promise<TokenClaims | null>;
+  verify(token: string): TokenClaims | TokenRefusal | Promise<TokenClaims | TokenRefusal>;
 }
 
 /**
@@ -48,21 +56,24 @@ export function createTokens(hostKeys: HostKeys, clock: Clock, revokedTokens: Pi
   if (!newest)
     throw new Error("host-keys.json holds no token key; restore it from a backup, or remove it to make new ones");
   const seen = createFairCache<TokenClaims>(MAX_CACHED_TOKENS, MAX_CACHED_PER_ACCOUNT);
-  const valid = (claims: TokenClaims) =>
-    claims.expiresAt > clock.now() && !revokedTokens.has(claims.tokenId) ? claims : null;
 
-  async function check(token: string): Promise<TokenClaims | null> {
+  function whileValid(claims: TokenClaims): TokenClaims | TokenRefusal {
+    if (claims.expiresAt <= clock.now()) return "expired token";
+    return revokedTokens.has(claims.tokenId) ? "token signed out" : claims;
+  }
+
+  async function check(token: string): Promise<TokenClaims | TokenRefusal> {
     const signer = signers.get(kidOf(token));
-    const payload = signer
-      ? await signer.verify(token, { algorithms: ["HS256"], issuer: ISSUER, currentDate: new Date(clock.now()) })
-      : false;
-    if (!payload || typeof payload.sub !== "string" || typeof payload.exp !== "number") return null;
+    if (!signer) return "token of an unknown key";
+    const currentDate = new Date(clock.now());
+    const payload = await signer.verify(token, { algorithms: ["HS256"], issuer: ISSUER, currentDate });
+    if (!payload || typeof payload.sub !== "string" || typeof payload.exp !== "number") return INVALID;
     const { epoch, jti } = payload as Record<string, unknown>;
-    if (typeof epoch !== "number") return null;
+    if (typeof epoch !== "number") return INVALID;
     const tokenId = typeof jti === "string" ? jti : hashOfSigned(token);
     const claims = { accountId: payload.sub, epoch, tokenId, expiresAt: payload.exp * 1000 };
     seen.set(claims.accountId, token, claims);
-    return valid(claims);
+    return whileValid(claims);
   }
 
   return {
@@ -73,7 +84,7 @@ export function createTokens(hostKeys: HostKeys, clock: Clock, revokedTokens: Pi
     },
     verify(token) {
       const known = seen.get(token);
-      return known ? valid(known) : check(token);
+      return known ? whileValid(known) : check(token);
     },
   };
 }

@@ -197,7 +197,7 @@ async function startOn(
     onAnswer({ route: { method, path }, requestId, accountId, runId }, code, startedMs, error) {
       metrics.countRequest(method, path, code, (performance.now() - startedMs) / 1000);
       const whose = { accountId: accountId ?? undefined, runId: runId ?? undefined };
-      const fields = { requestId, ...whose, method, path, status: code };
+      const fields = { requestId, ...whose, method, path, status: code, reason: error?.reason };
       writes.failed(error?.cause);
       // A failing model, a stopped instance and a full host are answers, not faults of the server.
       if (error?.status === 503 && error.cause === undefined) {

@@ -23,6 +23,8 @@ export type ErrorCode = keyof typeof STATUS_OF_CODE;
 
 export interface AppErrorOptions {
   cause?: unknown;
+  /** For the log alone: what the message must not reveal. */
+  reason?: string;
   /** Overrides the code's status: 410 for an expired cursor, 503 for a full disk. */
   status?: number;
   retryAfterSeconds?: number | undefined;
@@ -42,6 +44,7 @@ export class AppError extends Error {
   readonly headers: Record<string, string>;
   readonly isKept: boolean;
   readonly param: string | null;
+  readonly reason: string | undefined;
   readonly body: Record<string, unknown>;
 
   constructor(code: ErrorCode, publicMessage: string, options: AppErrorOptions = {}) {
@@ -55,6 +58,7 @@ export class AppError extends Error {
     }
     this.isKept = options.isKept ?? true;
     this.param = options.param ?? null;
+    this.reason = options.reason;
     this.body = options.body ?? {};
   }
 }

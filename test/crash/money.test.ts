@@ -85,11 +85,11 @@ async function untilAnswered(method: string, path: string, token: string, body?:
 
 /** Every token here is valid: says whether the server that was asked has refused one, or another at its address. */
 async function strangeRefusal(asked: RunningBinary, { message, requestId }: { message: string; requestId: string }) {
-  const isLogged = () => asked.logs.some((line) => line.requestId === requestId);
+  const line = () => asked.logs.find((logged) => logged.requestId === requestId);
   // A line may come after the answer.
-  for (let tries = 0; tries < 100 && !isLogged(); tries++) await turn();
-  const who = isLogged() ? "its own server" : "none of its servers";
-  return new Error(`${asked.url} said "${message}" (${who} logged ${requestId})\n${asked.errors()}`);
+  for (let tries = 0; tries < 100 && !line(); tries++) await turn();
+  const said = JSON.stringify(line()) ?? `not in the log of this server: ${requestId}`;
+  return new Error(`${asked.url} said "${message}" (${said})\n${asked.errors()}`);
 }
 
 async function signUp(number: number): Promise<string> {

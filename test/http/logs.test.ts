@@ -37,6 +37,37 @@ test("no code, token, key, secret or message text is logged, even at the lowest 
   expect(secrets.filter((secret) => all.includes(secret))).toEqual([]);
 });
 
+test("why a credential is refused is in the log, and not in the answer", async () => {
+  const reasons: (string | undefined)[] = [];
+  const told = (line: string) => {
+    const { status, reason } = JSON.parse(line);
+    if (status === 401) reasons.push(reason);
+  };
+  const server = await startTestServer({}, { log: pino({ level: "debug" }, { write: told }) });
+  await using _ = { [Symbol.asyncDispose]: () => server.stop() };
+  const [{ token, ask }, other] = [await server.signUp(), await server.signUp()];
+  await ask("POST", "/v1/auth/sign-out");
+  const refused = [
+    {},
+    { Authorization: "Basic YWRhOmxvdmVsYWNl" },
+    { "X-API-Key": "rst_live_nobodys" },
+    { Authorization: "Bearer of.good.news" },
+    { Authorization: `Bearer ${other.token}x` },
+    { Authorization: `Bearer ${token}` },
+  ];
+  const answers = await Promise.all(refused.map((headers) => server.ask("GET", "/v1/auth/me", { headers })));
+  const messages = new Set(answers.map(({ body }) => body.error.message));
+  expect([...messages]).toEqual(["missing or invalid credentials: send Authorization: Bearer <token>, or X-API-Key"]);
+  expect(reasons.sort()).toEqual([
+    "invalid or expired token",
+    "no bearer token",
+    "no credential",
+    "token of an unknown key",
+    "token signed out",
+    "unknown or expired key",
+  ]);
+});
+
 test.each([{}, { "Idempotency-Key": "once" }])(
   "a client that leaves while an MCP server is asked is no fault of the host: %p",
   async (headers) => {
