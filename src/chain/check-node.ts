@@ -13,8 +13,12 @@ export interface NodeCheck {
 const STALE_MS = 10 * 60_000;
 
 /** For `roost doctor`: is the node reachable, on the right chain, up to date, and does it know the network's USDC? */
-export async function checkNode(url: string, network: NetworkName, clock: Clock = systemClock): Promise<NodeCheck> {
-  const node = openNode(network, url, clock);
+export async function checkNode(
+  url: string,
+  network: NetworkName,
+  { clock = systemClock, deadlineMs }: { clock?: Clock; deadlineMs?: number } = {},
+): Promise<NodeCheck> {
+  const node = openNode(network, url, clock, deadlineMs);
   const at = node.health().node;
   try {
     const [block, code] = await node.query((call) =>

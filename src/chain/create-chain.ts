@@ -27,7 +27,7 @@ export function createChain({
   network: NetworkName;
   urls: string[];
   clock?: Clock;
-  /** For each question to a node; another one in tests. */
+  /** For each question to a node, also that for its head; another one in tests. */
   deadlineMs?: number | undefined;
 }): Chain {
   const nodes = urls.map((url) => openNode(network, url, clock, deadlineMs));
@@ -36,9 +36,9 @@ export function createChain({
   return {
     network,
     async head() {
-      const heads = (await Promise.all(nodes.map((node) => withTimeout(headOf(node), HEAD_TIMEOUT_MS)))).filter(
-        (head) => head !== null,
-      );
+      const timeoutMs = deadlineMs ?? HEAD_TIMEOUT_MS;
+      const answers = await Promise.all(nodes.map((node) => withTimeout(headOf(node), timeoutMs)));
+      const heads = answers.filter((head) => head !== null);
       return heads.sort((a, b) => Number(a - b))[0] ?? null;
     },
     async find(txHash) {

@@ -23,11 +23,11 @@ const addressFile = (dataDir: string): string => join(dataDir, "server.json");
  * Makes this process the only server on a data folder until `release` or its death. The lock is SQLite's own file lock
  * on an empty database, so the operating system drops it however the process ends. Throws when another server holds it.
  */
-export function lockDataFolder(dataDir: string): DataFolderLock {
+export function lockDataFolder(dataDir: string, waitMs: number = PROBE_TIMEOUT_MS): DataFolderLock {
   const path = lockFile(dataDir);
   const lock = openLock(path);
   try {
-    waitForOthers(lock, PROBE_TIMEOUT_MS);
+    waitForOthers(lock, waitMs);
     lock.run("PRAGMA journal_mode = DELETE");
     lock.run("BEGIN EXCLUSIVE");
     // A server that was killed leaves its address behind.

@@ -4,7 +4,8 @@ import { MAX_OUTPUT } from "./long-output.ts";
 import type { WorkspacePort } from "./ports.ts";
 import type { Tool } from "./tool.ts";
 
-const DEADLINE_MS = 10_000;
+/** Only ends what hangs: a slow disk is waited for. */
+const DEADLINE_MS = 60_000;
 /** Files that one list shows. */
 const MAX_LISTED = 300;
 /** Kept free for what is said about the lines that are shown. */

@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { verified } from "../payments/paying.ts";
 import { openChain } from "../support/chain-that-answers.ts";
 import { countsOf, inLanes } from "./connection.ts";
 import { HANG, startWorld } from "./world.ts";
@@ -48,7 +49,8 @@ test("an account's 270 agents wait for a model that hangs: another's message is 
     await mock.arrived(64);
   });
   const proof = { txHash: `0x${"1".repeat(64)}`, network: "base" };
-  const paid = await neighbour.ask("POST", "/v1/billing/top-up", {}, { "X-PAYMENT": JSON.stringify(proof) });
+  const header = { "X-PAYMENT": JSON.stringify(proof) };
+  const paid = await verified(() => neighbour.ask("POST", "/v1/billing/top-up", {}, header));
   expect([paid.status, paid.body.error.message]).toEqual([402, expect.stringContaining("no such transaction")]);
   expect(chain.calls("eth_getTransactionReceipt")).toBeGreaterThan(0);
   await world.expectUnharmed();

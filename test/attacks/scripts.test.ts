@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { countsOf, inLanes } from "./connection.ts";
-import { SCRIPT, startWorld } from "./world.ts";
+import { callOf, SCRIPT, startWorld } from "./world.ts";
 
 const AGENT = { name: "x", useDefaults: false };
 const BOMBS = [
@@ -36,7 +36,8 @@ test("an account's forty instances run endless and greedy scripts: another's are
     expect(countsOf(sent.map(({ status }) => status))).toEqual({ 202: 40 });
     const own = [];
     for (let n = 0; n < 3; n++) {
-      own.push(await neighbour.ask("POST", `${neighboursAgent}/messages`, { message: `${SCRIPT}6 * 7` }));
+      const message = callOf("run_javascript", { code: "6 * 7" });
+      own.push(await neighbour.ask("POST", `${neighboursAgent}/messages`, { message }));
       most = Math.max(most, scriptsOf(server.process.pid));
     }
     return own;

@@ -80,10 +80,11 @@ test.each([
 
 test("a backup of which the server sends only the beginning is given up, and not called damaged", async () => {
   const call = 'find("a.tar.zst").then(({ content }) => readArchive(content, null, takes))';
-  expect(await said(call, stalling.port, 5_000)).toBe(
-    `s3://kept/host/a.tar.zst cannot be read: http://127.0.0.1:${stalling.port} does not answer within 5 seconds; ` +
-      "check AWS_ENDPOINT, AWS_REGION, the bucket and what the key may do\n",
-  );
-  // It did send the beginning.
-  expect(hanging).toHaveLength(1);
+  // On a busy machine the five seconds may pass before the server has sent the beginning.
+  do {
+    expect(await said(call, stalling.port, 5_000)).toBe(
+      `s3://kept/host/a.tar.zst cannot be read: http://127.0.0.1:${stalling.port} does not answer within 5 seconds; ` +
+        "check AWS_ENDPOINT, AWS_REGION, the bucket and what the key may do\n",
+    );
+  } while (hanging.length === 0);
 });

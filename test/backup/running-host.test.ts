@@ -58,7 +58,9 @@ test("without --include-key no key leaves the host, and the restore says which t
   const restored = join(folder, "restored");
   const { output } = await backup(["restore", file, "--data", restored]);
   expect(output).toContain("put master.key, host-keys.json, wallet.json there");
-  expect(readdirSync(restored).filter((name) => !name.startsWith("roost.db"))).toEqual([]);
+  // A host that has run for ten seconds has signed its audit log.
+  const others = readdirSync(restored).filter((name) => !name.startsWith("roost.db") && name !== "audit-head.json");
+  expect(others).toEqual([]);
   expect(statSync(restored).mode & 0o777).toBe(0o700);
 });
 

@@ -25,7 +25,10 @@ test("questions are listed, shown, completed and answered, and the agent goes on
   expect((await run(home, ["approval", "list"])).output).toContain(id);
   const shown = (await run(home, ["approval", "show", id])).output;
   expect(shown).toContain("  1. Which day?\n     one of: Monday, Friday\n");
-  const completed = await run(home, ["__complete", "fish", "--", "approval", "answer", ""]);
+  const complete = () => run(home, ["__complete", "fish", "--", "approval", "answer", ""]);
+  let completed = await complete();
+  // From a host that takes more than a second to answer, nothing is offered.
+  while (completed.output === "words\n") completed = await complete();
   expect(completed.output).toContain(`${id}\task_user Which day?`);
   expect((await run(home, ["__complete", "fish", "--", "approval", "approve", ""])).output).not.toContain(id);
   expect(await run(home, ["approval", "approve", id, "--yes"])).toMatchObject({

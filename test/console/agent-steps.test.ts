@@ -68,6 +68,7 @@ browserTest("an answer without calls of tools says so", async () => {
       await page.fill("#chat-input", "Hello");
       await page.keyboard.press("Enter");
       await page.getByText("Hello to you.").waitFor();
+      await page.locator("#chat-cancel").waitFor({ state: "hidden" });
       await page.reload();
       await page.locator(".agent-steps summary", { hasText: "Steps" }).last().click();
       await page.getByText("It answered without tools.").waitFor();

@@ -115,6 +115,7 @@ browserTest(
       });
       await write(page, "Hello");
       await page.getByText("Hello, I am the mock model.").waitFor();
+      await page.locator("#chat-cancel").waitFor({ state: "hidden" });
       const { body } = await person.ask("GET", `${agentPath}/messages`);
       expect([lost, body.data.length]).toEqual([1, 2]);
     });
@@ -286,7 +287,10 @@ browserTest("a run whose events are no longer kept is given up once, and what is
     await lookAgain(page);
     await page.getByText("From a program").waitFor();
     expect(await page.locator(".exchange[data-kept]").count()).toBe(1);
+    // The next test is to have its own answer.
+    const before = model.requests.length;
     release();
+    await model.arrived(before + 1);
   });
 });
 

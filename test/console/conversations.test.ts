@@ -92,8 +92,10 @@ browserTest("what is said or sent in one conversation does not appear in another
   await withPage(async (page) => {
     const { promise, resolve } = Promise.withResolvers<void>();
     model.script({ kind: "text", tokens: ["Once upon ", "a time."], after: promise });
+    const before = model.requests.length;
     await write(page, "Tell me a story");
     await page.locator("#chat-cancel").waitFor();
+    await model.arrived(before + 1);
     await follow(page, "Letters");
     expect(await page.locator("#chat-cancel").isVisible()).toBe(false);
     resolve();

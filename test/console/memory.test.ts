@@ -14,7 +14,8 @@ beforeAll(async () => {
   const ada = await signUpWithAgent(server);
   person = ada.person;
   await person.ask("PUT", `${ada.agentPath}/files/notes.md`, "Maren drinks <b>Earl Grey</b>.\n");
-  // Until it is in the index.
+  // The first search begins the index.
+  await person.ask("GET", `${ada.agentPath}/memory?query=tea`);
   await server.app.settled();
   hash = `${ada.hash}/memory`;
 });

@@ -45,6 +45,19 @@ export const lookAgain = (page: Page): Promise<boolean> =>
   page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
 
 /**
+ * In the page, for a busy machine: it never reads again by itself what others may have changed, only when a test says so
+ * (`lookAgain`), and its longer deadlines, such as the 5 s of a sign-out, are a minute.
+ */
+function bePatient(): void {
+  const { setTimeout: later } = window;
+  Object.assign(window, {
+    setInterval: () => 0,
+    setTimeout: (work: TimerHandler, ms = 0, ...rest: unknown[]) =>
+      later(work, ms >= 5_000 ? Math.max(ms, 60_000) : ms, ...rest),
+  });
+}
+
+/**
  * Passes a page to `use`, and checks what holds for every page of the console: no errors, no requests to other origins.
  */
 export async function withConsole(
@@ -57,6 +70,7 @@ export async function withConsole(
     browser.on("request", (request) => {
       if (/^https?:/.test(request.url()) && !request.url().startsWith(url())) foreign.push(request.url());
     });
+    await browser.addInitScript(bePatient);
     browser.on("weberror", (error) => complaints.push(String(error.error())));
     browser.on("console", (message) => {
       // The browser itself logs each error response of the API here, and each answer that a test blocked.

@@ -7,14 +7,12 @@ import { NO_NODES } from "../support/no-nodes.ts";
 import { differences } from "./comparing.ts";
 import { codeIn, readContract, sectionOf } from "./pages.ts";
 
-/** A folder in which `roost` is the current binary, and `./data` that of a running server. */
+/** A folder in which `roost` is the current binary, and `./data` that of a server: stopped, it adds nothing to it meanwhile. */
 const folder = mkdtempSync(join(tmpdir(), "roost-contract-"));
 symlinkSync(await buildBinary(), join(folder, "roost"));
 const server = await startBinary({ dataDir: join(folder, "data") });
-afterAll(async () => {
-  await server.stop();
-  rmSync(folder, { recursive: true, force: true });
-});
+await server.stop();
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const { operations } = await readContract();
 const examples = operations.blocks.flatMap(({ language, content }, at) => {

@@ -89,10 +89,14 @@ test("a run that asks in vain goes on, though another of its agent's runs takes 
   const others = await Promise.all(Array.from({ length: 16 }, (_, at) => it.agent(`Other ${at}`)));
   // All of the account's places but one.
   const agents = [...others, ...others, ...others, ...others.slice(1)];
-  for (const agent of agents) {
-    const runId = await it.queue(agent, "hang", { conversationId: await it.conversation(agent) });
-    await it.until(agent, "run.started", runId);
-  }
+  // Queued at once: a model that says nothing is left after a minute.
+  const queued = await Promise.all(
+    agents.map(async (agent) => {
+      const runId = await it.queue(agent, "hang", { conversationId: await it.conversation(agent) });
+      return { agent, runId };
+    }),
+  );
+  for (const { agent, runId } of queued) await it.until(agent, "run.started", runId);
   it.when("ask", [["pause", {}]], [["message_agent", { agent: bob, message: "hello" }]], "Well.");
   const asking = await it.queue(ada, "ask");
   await it.until(ada, "tool.started", asking);

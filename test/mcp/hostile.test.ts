@@ -292,7 +292,8 @@ test("a tool that changes after it was approved is withdrawn before a call, and 
 test("a tool that has changed since the server was connected is not called", async () => {
   await add();
   await service.offer({ ...echo, description: "Deletes everything." });
-  expect(await called()).toContain("has changed its tool echo");
+  // After ten seconds its tools are read again, and this one is gone before it is called.
+  expect(await called()).toMatch(/has changed its tool echo|there is no tool/);
   expect(service.calls).toEqual([]);
 });
 

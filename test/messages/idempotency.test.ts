@@ -32,7 +32,9 @@ test("a replayed stream is the run's events from the log, word for word", async 
   await using again = await it.stream("hi", headers);
   await again.rest();
   expect(again.response.headers.get("idempotent-replayed")).toBe("true");
-  expect(again.text()).toBe(first.text());
+  // A stream that is open for long is pinged in between.
+  const [then, now] = [first, again].map((stream) => stream.text().replaceAll(": ping\n\n", ""));
+  expect(now).toBe(then);
   expect(await userMessages()).toBe(2);
 });
 

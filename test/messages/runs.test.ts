@@ -123,7 +123,7 @@ test("cancelling an ended run changes nothing", async () => {
 });
 
 test("nothing follows a run's end, however late the model answers", async () => {
-  it.when("chatter", { kind: "text", tokens: Array(400).fill("x"), delayMs: 1 });
+  it.when("chatter", { kind: "text", tokens: Array(400).fill("x"), delayMs: 1, ending: "hang" });
   for (let round = 0; round < 5; round++) {
     const runId = await it.queue("chatter");
     await it.until("message.delta", runId);

@@ -61,12 +61,12 @@ test("a silent model process is killed, and the request fails as silent", async 
 test("a host that was blocked does not blame the model process: waiting messages are read first", async () => {
   const command = [process.execPath, join(import.meta.dir, "talking-process.ts")];
   // Longer than a busy machine keeps a process from running, and shorter than the host is blocked.
-  const { engine } = open({ command, silentMs: 4_000 });
+  const { engine } = open({ command, silentMs: 12_000 });
   const blocked = new Int32Array(new SharedArrayBuffer(4));
   let blocks = 0;
   const words = chat("Hello?", { maxTokens: 1_500 });
   for await (const events of engine.stream(words, never)) {
-    if (events.at(-1)?.type === "text" && blocks++ < 1) Atomics.wait(blocked, 0, 0, 5_000);
+    if (events.at(-1)?.type === "text" && blocks++ < 1) Atomics.wait(blocked, 0, 0, 13_000);
   }
   expect(blocks).toBeGreaterThan(1);
   expect(engine.stats()).toMatchObject({ starts: 1, completionTokens: 1_500 });

@@ -115,11 +115,10 @@ test.each<[string, () => Response | Promise<Response>]>([
   ["is out of order", () => new Response("", { status: 503 })],
   ["talks of something else", () => Response.json({ kinds: "all of them" })],
 ])("while the facilitator %s nothing is offered, and the 402 still comes", async (_what, answer) => {
-  await using settling = await startSettling({ hangs: true });
+  // A clock that stands still: after ten seconds it would be asked again.
+  await using settling = await startSettling({ hangs: true, clock: handClock() });
   settling.facilitator.misbehave("/supported", answer);
-  const startedAt = performance.now();
   expect(advertisedIn(await quoteIn(settling))).toEqual({ first: [], second: [] });
-  expect(performance.now() - startedAt).toBeLessThan(30_000);
   // The next one does not wait again.
   expect(advertisedIn(await quoteIn(settling))).toEqual({ first: [], second: [] });
   expect(settling.facilitator.count("/supported")).toBe(1);
@@ -138,7 +137,7 @@ test("the facilitator is asked once an hour what it settles, or every ten second
       return isUp ? Response.json({ kinds }) : new Response("", { status: 500 });
     },
   });
-  const facilitator = createFacilitator({ url: `http://127.0.0.1:${server.port}`, clock });
+  const facilitator = createFacilitator({ url: `http://127.0.0.1:${server.port}`, clock, deadlineMs: 60_000 });
   const kindsAfter = async (ms: number) => {
     clock.advance(ms);
     const [kinds] = await Promise.all([facilitator.kinds(), facilitator.kinds(), facilitator.kinds()]);

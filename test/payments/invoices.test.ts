@@ -168,11 +168,9 @@ test("an invoice is open for a day; its amount belongs to its account for 30 day
   expect(at.sqlite.query("SELECT 1 FROM invoices WHERE invoice_id = ?").all(invoiceId)).toEqual([]);
 });
 
-test("the heads of all networks are recorded, and a node that hangs delays a quote by 1.5 s at most", async () => {
+test("the heads of all networks are recorded, and a node that hangs does not keep a quote back", async () => {
   using at = openInvoices({ base: async () => 7n, ethereum: () => new Promise(() => {}), polygon: async () => null });
-  const began = performance.now();
   const { invoiceId } = await at.quote(at.account(), { network: "ethereum" });
-  expect(performance.now() - began).toBeLessThan(20_000);
   const heads = at.sqlite.query<{ heads: string }, [string]>("SELECT heads FROM invoices WHERE invoice_id = ?");
   expect(heads.get(invoiceId)?.heads).toBe('{"base":"7"}');
 });

@@ -7,12 +7,14 @@ import { createInvoices } from "../../src/payments/invoices.ts";
 import { createPayments, type SettledTransfer } from "../../src/payments/payments.ts";
 import { balanceOf, booksOf, launch, type Paying, startPaying, statusesOf } from "./paying.ts";
 
+/** Only ends what hangs. */
+const deadlineMs = 60_000;
 const NO_INVOICE = "the transfer's amount matches no open invoice of this account";
 
 /** The rules of payments on a server's books and chain, to be called as a facilitator's client calls them. */
 async function paymentsOf({ server, anvil, recipient, clock }: Paying) {
   const { store, ledger, audit } = server.foundation;
-  const chains = new Map([["base" as const, createChain({ network: "base", urls: [anvil.url], clock })]]);
+  const chains = new Map([["base" as const, createChain({ network: "base", urls: [anvil.url], clock, deadlineMs })]]);
   const balanceOf = (accountId: string) => ledger.accountBalance(accountId).balance;
   const told = { minimumTopUp: 1_000_000n, topUpAt: () => "", isCutOff: () => false, advertise: advertiseNothing };
   const parts = { store, clock, balanceOf, recipient, chains, ...told };
@@ -22,8 +24,9 @@ async function paymentsOf({ server, anvil, recipient, clock }: Paying) {
     ledger,
     audit,
     meter: { settle() {} },
-    invoices: createInvoices({ ...parts, networks: ["base"], heads: createHeads(chains) }),
+    invoices: createInvoices({ ...parts, networks: ["base"], heads: createHeads(chains, { timeoutMs: deadlineMs }) }),
     confirmations: { base: 10, ethereum: 12, polygon: 128 },
+    deadlineMs,
   });
 }
 

@@ -37,7 +37,7 @@ test("a quote's head is never older than the quote, also if others share its rea
     await new Promise((resolve) => setTimeout(resolve, 5));
     return seen;
   };
-  const heads = createHeads(new Map([["base", { head }]]), { spacingMs: 10 });
+  const heads = createHeads(new Map([["base", { head }]]), { spacingMs: 10, timeoutMs: 60_000 });
   const asked: Promise<[least: bigint, read: bigint | null]>[] = [];
   for (let turn = 0; turn < 50; turn++) {
     height += 1n;

@@ -84,7 +84,7 @@ test("polling for the server does not keep one from starting", async () => {
   const asker = Bun.spawn([process.execPath, "-e", ASKER, dataDir], { ipc: () => resolve() });
   try {
     await asking;
-    for (let times = 0; times < 1000; times++) lockDataFolder(dataDir).release();
+    for (let times = 0; times < 1000; times++) lockDataFolder(dataDir, 60_000).release();
   } finally {
     asker.kill("SIGKILL");
     await asker.exited;

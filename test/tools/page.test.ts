@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { createPageReader } from "../../src/tools/page/page-reader.ts";
 
-const reader = createPageReader();
+const reader = createPageReader({ plainMs: 60_000, readableMs: 60_000 });
 afterAll(() => reader.close());
 const never = new AbortController().signal;
 const read = (html: string, url = "https://example.org/dir/page") => reader.read("acc_a", html, url, never);
