@@ -39,7 +39,10 @@ async function timed(work: Promise<Finding>): Promise<Finding> {
   return finding;
 }
 
-/** Asks again, ten times at most: beside a node that hangs, the good ones too have only the product's deadline, which a busy machine may exceed. */
+/**
+ * Asks ten times at most: beside a node that hangs, the good ones too have only the product's deadline, which a busy
+ * machine may exceed.
+ */
 async function until<T>(ask: () => Promise<T>, isIt: (answer: T) => boolean): Promise<T> {
   for (let more = 9; ; more--) {
     const answer = await ask();

@@ -279,7 +279,10 @@ for (const fault of ["exits", "throws", "rejects", "lies"]) {
 /** Three seconds without an answer, long enough for every worker to run on a busy machine. */
 const SOON_STUCK = { tickMs: 10, stuckTicks: 300 };
 
-/** A busy machine may keep a worker from answering for three seconds: it is excused until it is ready, the first always. */
+/**
+ * Answers pings in the place of a worker that is not ready yet, and of the first `excuses` workers at all times: a busy
+ * machine may keep them from answering for three seconds.
+ */
 function excusing(onPing: (isReady: boolean) => void = () => {}, excuses = 0): typeof spawnWorker {
   return (listener) => {
     const isExcused = excuses-- > 0;
