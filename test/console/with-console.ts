@@ -1,13 +1,25 @@
 import { expect } from "bun:test";
+import { pino } from "pino";
 import type { BrowserContext, Locator, Page } from "playwright-core";
 import { withBrowser } from "../support/browser.ts";
 import { startMockModelServer } from "../support/mock-model-server.ts";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
 
+/** What the servers with a model have logged last, which is printed with a failure. */
+const logged: string[] = [];
+const MAX_LOGGED = 200;
+
+function keepLine(line: string): void {
+  logged.push(line);
+  if (logged.length > MAX_LOGGED) logged.shift();
+}
+
 /** A server whose model answers as scripted; `stop` ends both. */
 export async function startWithModel(options: Parameters<typeof startTestServer>[1] = {}) {
   const model = startMockModelServer();
-  const server = await startTestServer({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url }, options);
+  const settings = { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url };
+  const log = pino({ level: "debug" }, { write: keepLine });
+  const server = await startTestServer(settings, { log, ...options });
   async function stop(): Promise<void> {
     await server.stop();
     await model.stop();
@@ -77,7 +89,12 @@ export async function withConsole(
       if (message.type() === "error" && !/status of (4\d\d|503)|net::ERR_FAILED/.test(message.text()))
         complaints.push(message.text());
     });
-    await use(browser.pages()[0] ?? (await browser.newPage()), browser);
+    try {
+      await use(browser.pages()[0] ?? (await browser.newPage()), browser);
+    } catch (error) {
+      console.error(logged.join(""));
+      throw error;
+    }
   });
   expect(complaints).toEqual([]);
   expect(foreign).toEqual([]);

@@ -1,6 +1,7 @@
 import { test } from "bun:test";
 import { type Browser, type BrowserContext, chromium } from "playwright-core";
 import { findChromium } from "../../scripts/chromium.ts";
+import { recordPages } from "./page-record.ts";
 
 const browserPath = process.env.ROOST_TEST_BROWSER ?? findChromium() ?? "";
 const NO_BROWSER = "no Chromium here: set CHROME_PATH to one, or install the package chromium-headless-shell";
@@ -32,13 +33,20 @@ async function startedBrowser(): Promise<Browser> {
   return await running;
 }
 
-/** Calls `use` with a fresh browser context: without cookies, storage or cache. Closes its pages afterwards. */
+/**
+ * Calls `use` with a fresh browser context: without cookies, storage or cache. Closes its pages afterwards; what they have
+ * done is printed if `use` throws.
+ */
 export async function withBrowser<T>(use: (browser: BrowserContext) => Promise<T>): Promise<T> {
   if (browserPath === "") throw new Error(NO_BROWSER);
   const browser = await (await startedBrowser()).newContext();
   browser.setDefaultTimeout(DEADLINE_MS);
+  const tell = recordPages(browser);
   try {
     return await use(browser);
+  } catch (error) {
+    console.error(await tell());
+    throw error;
   } finally {
     await browser.close();
   }

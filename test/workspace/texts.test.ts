@@ -14,9 +14,10 @@ const NAMES = ["SOUL.md", "USER.md", "TOOLS.md"];
 const write = (name: string, text: string | Uint8Array) => fs.writeFileSync(join(folder, name), text);
 const read = (texts: ReturnType<typeof createTexts>) => texts.read(folder, NAMES).map(({ name, text }) => [name, text]);
 
-/** Until the file's last change is so long ago that a later one has another time. */
+/** Until the last change of a file, also of one in a folder, is so long ago that a later one has another time. */
 async function settle(): Promise<void> {
-  const changedMs = Math.max(...fs.readdirSync(folder).map((name) => fs.lstatSync(join(folder, name)).ctimeMs));
+  const names = fs.readdirSync(folder, { recursive: true, encoding: "utf8" });
+  const changedMs = Math.max(...names.map((name) => fs.lstatSync(join(folder, name)).ctimeMs));
   while (Date.now() <= changedMs + 1_001) await Bun.sleep(50);
 }
 
