@@ -112,10 +112,11 @@ export interface Terminal extends AsyncDisposable {
   kill(signal: NodeJS.Signals): void;
 }
 
-/** Runs `roost <words>` on a pseudo-terminal. */
+/** Runs `roost <words>` on a pseudo-terminal. Once it has exited, all that it wrote is on the screen. */
 export function onTerminal(home: Home, words: string[], env: Record<string, string> = {}, cols = 120): Terminal {
   const transcript = createTranscript();
   const decoder = new TextDecoder();
+  const written = Promise.withResolvers<void>();
   const child = Bun.spawn([BINARY, ...words], {
     ...CALLED,
     cwd: home.folder,
@@ -124,13 +125,14 @@ export function onTerminal(home: Home, words: string[], env: Record<string, stri
       cols,
       rows: 40,
       data: (_terminal, bytes) => transcript.add(decoder.decode(bytes, { stream: true })),
+      exit: () => written.resolve(),
     },
   });
   return {
     screen: transcript.all,
     until: transcript.until,
     type: (keys) => void child.terminal?.write(keys),
-    exited: child.exited,
+    exited: written.promise.then(() => child.exited),
     kill: (signal) => child.kill(signal),
     async [Symbol.asyncDispose]() {
       child.kill("SIGKILL");

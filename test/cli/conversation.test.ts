@@ -1,13 +1,15 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { portOfItsOwn } from "../crash/dying-server.ts";
 import { type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
 import { type Home, makeHome, onTerminal, run, type Server, signIn, startServer } from "./command-line.ts";
 
 let home: Home;
 let mock: MockModelServer;
 let server: Server;
-const serve = (port?: string) =>
+/** One that is killed may lose any other port before it is started again. */
+const serve = (port = String(portOfItsOwn())) =>
   startServer(home, { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: mock.url }, port);
 
 beforeAll(async () => {

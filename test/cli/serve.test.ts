@@ -19,7 +19,7 @@ test("on a terminal every start shows a link and the data folder, the first an i
   withHome(async (home) => {
     const words = ["serve", "--data", home.dataDir, "--port", "0"];
     await using first = onTerminal(home, words, { NO_COLOR: "1" });
-    const [, url = "", link = ""] = await first.until(/Open\s+(http:\S+)\/#link=(\S+)/);
+    const [, url = "", link = ""] = await first.until(/Open\s+(http:\S+)\/#link=(\S+)\s/);
     await first.until(/Invite\s+roost-\w+.*10\.00 USDC/);
     await first.until(new RegExp(`Data\\s+${home.dataDir}`));
     expect(await whoRedeems(url, link)).toBe("owner@roost.local");
@@ -27,7 +27,7 @@ test("on a terminal every start shows a link and the data folder, the first an i
     expect(await first.exited).toBe(0);
 
     await using second = onTerminal(home, words, { NO_COLOR: "1" });
-    const [, again = "", another = ""] = await second.until(/Open\s+(http:\S+)\/#link=(\S+)/);
+    const [, again = "", another = ""] = await second.until(/Open\s+(http:\S+)\/#link=(\S+)\s/);
     await second.until(/Invite\s+roost invite create --data \.\/data {2}/);
     await second.until(new RegExp(`Data\\s+${home.dataDir}`));
     expect(await whoRedeems(again, another)).toBe("owner@roost.local");
@@ -46,7 +46,7 @@ test("the first start greets its user even if an invite was created before", () 
   withHome(async (home) => {
     await operate(home, ["invite", "create"]);
     await using server = onTerminal(home, ["serve", "--data", home.dataDir, "--port", "0"], { NO_COLOR: "1" });
-    const [, url = "", link = ""] = await server.until(/Open\s+(http:\S+)\/#link=(\S+)/);
+    const [, url = "", link = ""] = await server.until(/Open\s+(http:\S+)\/#link=(\S+)\s/);
     expect(await whoRedeems(url, link)).toBe("owner@roost.local");
     await server.until(/Invite\s+roost invite create/);
   }));
@@ -91,7 +91,7 @@ test("links have the address of the folder's running server", () =>
 test("without SMTP a sign-in code is shown on the terminal", () =>
   withHome(async (home) => {
     await using server = onTerminal(home, ["serve", "--data", home.dataDir, "--port", "0"], { NO_COLOR: "1" });
-    const [, url = "", inviteCode = ""] = await server.until(/Open\s+(http:\S+)\/#link[\s\S]*Invite\s+(roost-\w+)/);
+    const [, url = "", inviteCode = ""] = await server.until(/Open\s+(http:\S+)\/#link[\s\S]*Invite\s+(roost-\w+)\s/);
     const body = JSON.stringify({ email: "ada@example.org", inviteCode });
     await fetch(`${url}/v1/auth/send-code`, { method: "POST", headers: { "Content-Type": "application/json" }, body });
     const [, code] = await server.until(/Mail to ada@example\.org {2}(\d{8})/);
@@ -138,7 +138,7 @@ test("once the data folder was removed under a server, it acknowledges nothing a
   withHome(async (home) => {
     await using server = await startBinary({ dataDir: home.dataDir });
     const { url }: { url: string } = (await operate(home, ["login-link", "ada@example.org", "--json"])).json();
-    rmSync(home.dataDir, { recursive: true });
+    rmSync(home.dataDir, { recursive: true, maxRetries: 10 });
     const redeemed = await fetch(`${server.url}/v1/auth/redeem-link`, {
       method: "POST",
       headers: { "Content-Type": "application/json" },

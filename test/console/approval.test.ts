@@ -1,4 +1,4 @@
-import { afterAll, beforeEach, expect } from "bun:test";
+import { afterAll, afterEach, beforeEach, expect } from "bun:test";
 import type { Locator, Page } from "playwright-core";
 import { outsideTool, strangersTool } from "../approvals/asking.ts";
 import { faultsOf } from "../support/axe.ts";
@@ -17,6 +17,11 @@ let agentPath: string;
 
 const { model, server, stop } = await startWithModel({ moreTools: [mail.tool, strangersTool()] });
 afterAll(stop);
+/** What was scripted for a test's run is not to be left for the next one's. */
+afterEach(async () => {
+  const left = "SELECT 1 FROM runs WHERE status IN ('queued', 'running')";
+  while (server.foundation.store.sqlite.query(left).all().length > 0) await Bun.sleep(5);
+});
 beforeEach(async () => {
   mail.acted.length = 0;
   ({ person, agentPath } = await signUpWithAgent(server));

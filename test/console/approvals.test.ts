@@ -1,4 +1,4 @@
-import { afterAll, beforeEach, expect } from "bun:test";
+import { afterAll, afterEach, beforeEach, expect } from "bun:test";
 import type { Page } from "playwright-core";
 import { outsideTool } from "../approvals/asking.ts";
 import { faultsOf } from "../support/axe.ts";
@@ -12,6 +12,11 @@ let person: Person;
 
 const { model, server, stop } = await startWithModel({ moreTools: [mail.tool] });
 afterAll(stop);
+/** What was scripted for a test's run is not to be left for the next one's. */
+afterEach(async () => {
+  const left = "SELECT 1 FROM runs WHERE status IN ('queued', 'running')";
+  while (server.foundation.store.sqlite.query(left).all().length > 0) await Bun.sleep(5);
+});
 beforeEach(async () => {
   mail.acted.length = 0;
   person = await server.signUp();

@@ -15,6 +15,7 @@ function serve(bodies: IncomingBodies, limitBytes = 64 * KIB): string {
   server = Bun.serve({
     port: 0,
     hostname: "127.0.0.1",
+    idleTimeout: 0,
     async fetch(request) {
       try {
         const body = bodies.open(request, request.headers.get("x-owner") ?? "nobody", limitBytes);

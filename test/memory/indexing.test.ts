@@ -42,7 +42,7 @@ async function start(before: (ask: Ask) => void, read: (name: string) => FileTex
       agents: { find: (agentId) => ({ agentId }) as Agent },
       bound: { grew: async () => {} },
     },
-    1,
+    20,
   );
   indexing.run();
   return {

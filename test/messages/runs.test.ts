@@ -78,6 +78,8 @@ test("32 messages may wait behind the run in progress, even if all arrive at onc
   expect(body.error).toMatchObject({ code: "rate_limited", status: 429 });
   expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
   expect((await it.person.ask("GET", it.at("/messages?limit=100"))).body.data).toHaveLength(33);
+  // They would each be answered with silence, a minute long, and ask the next tests' model.
+  await it.person.ask("DELETE", it.at("/messages"));
 });
 
 test("cancelling keeps the text so far, and the plain request gets it", async () => {

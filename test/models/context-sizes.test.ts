@@ -20,6 +20,10 @@ function serve(answer: (request: Request) => Response | Promise<Response>) {
 }
 const list = (...data: unknown[]) => Response.json({ object: "list", data });
 
+/** Waits longer for the list than the product, for a busy machine. */
+const open = (options: Parameters<typeof createContextSizes>[0]) =>
+  createContextSizes({ deadlineMs: 60_000, ...options });
+
 async function read(sizes: ReturnType<typeof createContextSizes>, model: string): Promise<number | null> {
   sizes.of(model);
   await sizes.settled();
@@ -37,7 +41,7 @@ test("each server's own word for the size is understood, and nonsense is none", 
       null,
     ),
   );
-  const sizes = createContextSizes({ baseUrl, apiKey: "k" });
+  const sizes = open({ baseUrl, apiKey: "k" });
   expect(await read(sizes, "vllm")).toBe(8_192);
   expect(["router", "llama", "silly", "other"].map(sizes.of)).toEqual([200_000, 4_096, null, null]);
   expect(asked).toEqual([{ path: "/v1/models", authorization: "Bearer k" }]);
@@ -47,7 +51,7 @@ test("however large a context a server states, prompts are no longer than of a m
   const { baseUrl } = serve(() =>
     list({ id: "vast", context_length: 90_000_000 }, { id: "odd", max_model_len: 1e300 }),
   );
-  const sizes = createContextSizes({ baseUrl });
+  const sizes = open({ baseUrl });
   expect(await read(sizes, "vast")).toBe(1_048_576);
   expect(sizes.of("odd")).toBeNull();
 });
@@ -56,7 +60,7 @@ test("one request answers many questions, and after ten minutes the server is as
   let size = 1_000;
   let now = 0;
   const { baseUrl, asked } = serve(() => list({ id: "m", max_model_len: size }));
-  const sizes = createContextSizes({ baseUrl, now: () => now });
+  const sizes = open({ baseUrl, now: () => now });
   for (let count = 0; count < 10; count++) sizes.of("m");
   expect(await read(sizes, "m")).toBe(1_000);
   size = 2_000;
@@ -71,7 +75,7 @@ test("a server that fails, redirects, babbles or sends too much keeps what was k
   let now = 0;
   let answer = (): Response => list({ id: "m", max_model_len: 1_000 });
   const { baseUrl, asked } = serve(() => answer());
-  const sizes = createContextSizes({ baseUrl, now: () => now });
+  const sizes = open({ baseUrl, now: () => now });
   expect(await read(sizes, "m")).toBe(1_000);
   now = 10 * 60_000;
   for (const broken of [

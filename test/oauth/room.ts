@@ -28,7 +28,8 @@ export interface Room extends AsyncDisposable {
 
 export function openRoom(hosts: readonly string[], publicUrl = PUBLIC_URL): Room {
   let laterMs = 0;
-  const clock = { now: () => Date.now() + laterMs, monotonicNs: () => process.hrtime.bigint() };
+  const beganMs = Date.now();
+  const clock = { now: () => beganMs + laterMs, monotonicNs: () => process.hrtime.bigint() };
   const ground = openGround(clock);
   const { store } = ground;
   const egress = createEgress({ policy: createEgressPolicy(hosts.length === 0 ? "none" : hosts) });

@@ -1,13 +1,19 @@
 import { expect, test } from "bun:test";
+import type { Clock } from "../../src/lib/clock.ts";
 import { createAuthorizations } from "../../src/payments/facilitator/authorizations.ts";
 import { DAY, handClock, MINUTE } from "../lib/hand-clock.ts";
 import { balanceOf, decode, launch, newNonce, recipientOf, signPayment, startSettling } from "./settling.ts";
+
+/** By the server's clock, which stands still, in seconds. */
+const inFiveMinutes = (clock: Clock) => Math.floor((clock.now() + 5 * MINUTE) / 1000);
 
 test("a signed payment that never reached the chain ends with its validity, and only then another one is requested", async () => {
   const clock = handClock();
   await using settling = await startSettling({ clock });
   const person = await settling.someone();
-  const header = await signPayment(settling.payer("base"), await recipientOf(person));
+  const header = await signPayment(settling.payer("base"), await recipientOf(person), {
+    validBefore: inFiveMinutes(clock),
+  });
   settling.facilitator.misbehave("/settle", () => new Response("gone", { status: 502 }));
   const offered = async () => (await launch(person)).body.accepts?.length ?? 0;
   const presented = async () => (await launch(person, header)).body.error.message;
@@ -38,7 +44,7 @@ test("a signature that its payer used for another transfer meanwhile ends with i
   await using settling = await startSettling({ clock });
   const person = await settling.someone();
   const [payer, nonce] = [settling.payer("base"), newNonce()];
-  const header = await signPayment(payer, await recipientOf(person), { nonce });
+  const header = await signPayment(payer, await recipientOf(person), { nonce, validBefore: inFiveMinutes(clock) });
   const elsewhere = await signPayment(payer, "0x00000000000000000000000000000000000000A1", { nonce });
   settling.facilitator.misbehave("/settle", async () => {
     await settling.facilitator.send({
@@ -90,7 +96,9 @@ test("a signed payment that does not arrive is looked up at most 300 times a min
   const clock = handClock();
   await using settling = await startSettling({ clock });
   const person = await settling.someone();
-  const header = await signPayment(settling.payer("base"), await recipientOf(person));
+  const header = await signPayment(settling.payer("base"), await recipientOf(person), {
+    validBefore: inFiveMinutes(clock),
+  });
   settling.facilitator.misbehave("/settle", () => new Response("gone", { status: 502 }));
   expect((await launch(person, header)).status).toBe(402);
   const statuses: number[] = [];

@@ -4,6 +4,7 @@ import { release } from "node:os";
 import type { Child } from "../../src/sandbox/child.ts";
 import { startLocked } from "../../src/sandbox/probe.ts";
 import type { Sandbox, SandboxOptions } from "../../src/sandbox/sandbox.ts";
+import { ENDLESS, runsEndless } from "../support/endless-script.ts";
 import { never, openSandbox, script } from "./opened.ts";
 
 const opened: Sandbox[] = [];
@@ -31,9 +32,6 @@ function stretchNs(pid: number): number | null {
   if (major < 6 || (major === 6 && minor < 12) || !existsSync(`/proc/${pid}/sched`)) return null;
   return Number(/^se\.slice\s+:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/sched`, "latin1"))?.[1]);
 }
-
-const bytesWritten = (pid: number): number =>
-  Number(/^wchar: (\d+)/m.exec(readFileSync(`/proc/${pid}/io`, "utf8"))?.[1]);
 
 /** Where the system places a process. */
 function standing(pid: number): { group: number; session: number; niceness: number } {
@@ -159,15 +157,13 @@ test("a process that died while it stood ready is replaced, and the script does 
 
 test("a script whose process is killed from outside is told, with what it had written", async () => {
   const sandbox = open({ standby: 0 });
-  const running = script(sandbox, "console.log('begun'); for (;;);");
+  const running = script(sandbox, ENDLESS);
   await until(() => sandbox.started.length === 1);
   const [child] = sandbox.started;
   if (!child) expect.unreachable();
-  await child.ready;
-  const before = bytesWritten(child.pid);
-  await until(() => bytesWritten(child.pid) > before);
+  await until(() => runsEndless(child.pid));
   process.kill(child.pid, "SIGKILL");
-  expect(await running).toEqual({ type: "killed", why: "crash", console: "begun", leftOut: 0 });
+  expect(await running).toEqual({ type: "killed", why: "crash", console: "x".repeat(4_000), leftOut: 0 });
   expect(sandbox.figures().ended.get("crash")).toBe(1);
 });
 
@@ -292,12 +288,10 @@ test("the machine is tried once, whoever asks", async () => {
 test("closing kills every process, the ones that run and the ones that wait", async () => {
   const sandbox = open();
   await script(sandbox, "1");
-  const running = script(sandbox, "console.log('begun'); for (;;);");
+  const running = script(sandbox, ENDLESS);
   const child = sandbox.started[1];
   if (!child) expect.unreachable();
-  await child.ready;
-  const before = bytesWritten(child.pid);
-  await until(() => bytesWritten(child.pid) > before);
+  await until(() => runsEndless(child.pid));
   await sandbox.close();
   expect(await running).toMatchObject({ type: "killed", why: "cancelled" });
   for (const { pid } of sandbox.started) expect(existsSync(`/proc/${pid}`)).toBe(false);

@@ -35,6 +35,8 @@ test("a damaged large database is found beside the requests, and ends the server
   closeSync(file);
   await using server = await startBinary({ dataDir });
   expect(await server.process.exited).toBe(1);
+  // All of its output has been read.
+  await server.stop();
   expect(server.logs.map(({ msg }) => msg)).toContainEqual(
     expect.stringMatching(
       /roost\.db is damaged \(.+\); stop the server and restore the latest copy of the data folder/,

@@ -106,7 +106,8 @@ export function startMockModelServer({
     if (next === undefined && instant !== null && text.includes('"stream":true')) {
       return new Response(instant, { headers: SSE_HEADERS });
     }
-    request.signal.addEventListener("abort", departures.add, { once: true });
+    if (request.signal.aborted) departures.add();
+    else request.signal.addEventListener("abort", departures.add, { once: true });
     const chosen = next ?? (typeof answer === "function" ? answer(seen ?? { path, headers: {}, body: {} }) : answer);
     if (chosen.kind === "text") {
       await chosen.after;

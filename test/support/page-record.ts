@@ -20,7 +20,7 @@ export function recordPages(browser: BrowserContext): () => Promise<string> {
   browser.on("console", (message) => note(`logs, as ${message.type()}: ${message.text()}`));
   return async () => {
     const pages = browser.pages().map(async (page) => {
-      const shown = await page.locator("body").innerText({ timeout: 10_000 }).catch(String);
+      const shown = await page.locator("body").ariaSnapshot({ timeout: 10_000 }).catch(String);
       return `${page.url()} shows:\n${shown}`;
     });
     return [...lines, ...(await Promise.all(pages))].join("\n");

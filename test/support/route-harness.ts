@@ -127,7 +127,7 @@ export function serve(
     onPageFailure() {},
     ...parts,
   });
-  const server = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: fetchRoutes });
+  const server = Bun.serve({ hostname: "127.0.0.1", port: 0, idleTimeout: 0, fetch: fetchRoutes });
   const url = `http://127.0.0.1:${server.port}`;
 
   return {

@@ -48,10 +48,12 @@ export function startRpcProxy(target: string): RpcProxy {
       const body = await request.text();
       const call: RpcCall = { ...JSON.parse(body), signal: request.signal };
       counted.set(call.method, (counted.get(call.method) ?? 0) + 1);
-      request.signal.addEventListener("abort", () => {
+      const leave = () => {
         left += 1;
         for (const { count, resolve } of waiting) if (left >= count) resolve();
-      });
+      };
+      if (request.signal.aborted) leave();
+      else request.signal.addEventListener("abort", leave);
       return await mode(call, body);
     },
   });

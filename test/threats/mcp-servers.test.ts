@@ -73,7 +73,8 @@ describe("a tool that was approved becomes another", () => {
     const { approvalId, inputHash } = waiting.approval;
     await world.decide(approvalId, { decision: "approve", inputHash });
     const done = await agent.follow(waiting);
-    expect(done.results).toEqual([expect.stringContaining("has changed")]);
+    // If ten seconds have passed, the tools have been listed again by themselves.
+    expect(done.results).toEqual([expect.stringMatching(/has changed|there is no tool/)]);
     expect(services["2025"].calls).toEqual([]);
   });
 

@@ -39,7 +39,7 @@ afterEach(() => fs.rmSync(data, { recursive: true, force: true }));
 
 describe("a workspace file", () => {
   test("has a strong ETag of its content and its modification time", () => {
-    const before = Date.now() - 10; // a disk's clock may lag by a tick
+    const before = Date.now() - 1_000; // a disk's clock may lag by some ticks
     writeFile(folder, "SOUL.md", "kind");
     const first = readFile(folder, "SOUL.md");
     expect(first?.bytes.toString()).toBe("kind");

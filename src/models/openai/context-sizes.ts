@@ -16,6 +16,8 @@ export interface ContextSizesOptions {
   baseUrl: string;
   apiKey?: string | undefined;
   fetch?: Fetch | undefined;
+  /** For one answer. */
+  deadlineMs?: number;
   now?: () => number;
 }
 
@@ -51,6 +53,7 @@ export function createContextSizes({
   baseUrl,
   apiKey,
   fetch: guarded,
+  deadlineMs = OUTGOING.modelList.deadlineMs,
   now = Date.now,
 }: ContextSizesOptions): ContextSizes {
   const url = `${baseUrl.replace(/\/+$/, "")}/models`;
@@ -61,11 +64,10 @@ export function createContextSizes({
   let reading: Promise<void> | null = null;
 
   async function read(): Promise<void> {
-    const { deadlineMs, answerBytes } = OUTGOING.modelList;
     try {
       const init = { headers, redirect: "manual", signal: AbortSignal.timeout(deadlineMs) } as const;
       const answer = await (guarded?.(url, init) ?? fetch(url, init));
-      const list = List.parse(JSON.parse(await readBoundedText(answer, answerBytes)));
+      const list = List.parse(JSON.parse(await readBoundedText(answer, OUTGOING.modelList.answerBytes)));
       if (!answer.ok) throw new Error(`status ${answer.status}`);
       known = new Map(list.data.slice(0, MAX_MODELS).flatMap(sizeOf));
       dueMs = now() + FRESH_MS;
