@@ -1,4 +1,4 @@
-import { afterAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
 import fc from "fast-check";
 import { TOOL_CASES } from "../../eval/tools/cases.ts";
@@ -8,6 +8,8 @@ import { OFFERED, RIGHT_PERCENT } from "../../src/models/local/tools/offered.ts"
 import { chat, collect, never, openLocalEngine, SYSTEM, textOf } from "./local-setting.ts";
 
 const { engine, close } = openLocalEngine();
+// The first message waits at most 20 s for the vectors of the tools' examples: on a busy machine, the start takes much.
+beforeAll(() => engine.embed(["load"], never));
 afterAll(close);
 
 const tools = Object.keys(EXAMPLES).map((name) => ({ name, description: "", inputSchema: {} }));

@@ -7,6 +7,10 @@ export async function faultsOf(page: Page): Promise<string[]> {
   axe ??= Bun.file(Bun.resolveSync("axe-core/axe.min.js", import.meta.dir)).text();
   await page.evaluate(await axe);
   return await page.evaluate(async () => {
+    // Colours that still change on the way to others are neither.
+    for (const one of document.getAnimations()) {
+      if (one.effect?.getComputedTiming().endTime !== Number.POSITIVE_INFINITY) one.finish();
+    }
     const { axe } = globalThis as unknown as { axe: typeof import("axe-core") };
     const { violations } = await axe.run(document, { resultTypes: ["violations"] });
     return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
