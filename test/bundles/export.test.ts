@@ -12,9 +12,7 @@ import { filesIn } from "./archives.ts";
 import { newWorld } from "./world.ts";
 
 // Nothing is asked of the model.
-const server = await startTestServer({
-  ...{ ROOST_READS_PER_SECOND: "1000000", ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: "http://127.0.0.1:9/v1" },
-});
+const server = await startTestServer({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: "http://127.0.0.1:9/v1" });
 afterAll(() => server.stop());
 
 const SECRET = "hunter2-Zürich=très+secret";

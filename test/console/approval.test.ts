@@ -4,7 +4,7 @@ import { outsideTool, strangersTool } from "../approvals/asking.ts";
 import { faultsOf } from "../support/axe.ts";
 import { browserTest } from "../support/browser.ts";
 import type { Person } from "../support/test-server.ts";
-import { lookAgain, signUpWithAgent, startWithModel, withConsoleAs } from "./with-console.ts";
+import { lookAgain, signUpWithAgent, startWithModel, untilRunsEnd, withConsoleAs } from "./with-console.ts";
 
 const LAPTOP = { width: 1366, height: 640 };
 const PHONE = { width: 390, height: 844 };
@@ -17,11 +17,7 @@ let agentPath: string;
 
 const { model, server, stop } = await startWithModel({ moreTools: [mail.tool, strangersTool()] });
 afterAll(stop);
-/** What was scripted for a test's run is not to be left for the next one's. */
-afterEach(async () => {
-  const left = "SELECT 1 FROM runs WHERE status IN ('queued', 'running')";
-  while (server.foundation.store.sqlite.query(left).all().length > 0) await Bun.sleep(5);
-});
+afterEach(() => untilRunsEnd(server));
 beforeEach(async () => {
   mail.acted.length = 0;
   ({ person, agentPath } = await signUpWithAgent(server));

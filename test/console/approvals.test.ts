@@ -5,18 +5,14 @@ import { faultsOf } from "../support/axe.ts";
 import { browserTest } from "../support/browser.ts";
 import { storeApproval } from "../support/stored-approval.ts";
 import type { Person } from "../support/test-server.ts";
-import { lookAgain, openAs, SIZES, startWithModel, tooWide, withConsole } from "./with-console.ts";
+import { lookAgain, openAs, SIZES, startWithModel, tooWide, untilRunsEnd, withConsole } from "./with-console.ts";
 
 const mail = outsideTool("mail");
 let person: Person;
 
 const { model, server, stop } = await startWithModel({ moreTools: [mail.tool] });
 afterAll(stop);
-/** What was scripted for a test's run is not to be left for the next one's. */
-afterEach(async () => {
-  const left = "SELECT 1 FROM runs WHERE status IN ('queued', 'running')";
-  while (server.foundation.store.sqlite.query(left).all().length > 0) await Bun.sleep(5);
-});
+afterEach(() => untilRunsEnd(server));
 beforeEach(async () => {
   mail.acted.length = 0;
   person = await server.signUp();

@@ -36,6 +36,12 @@ export async function signUpWithAgent(server: TestServer, agent: object = { name
   return { person, instancePath, agentPath: `${instancePath}/agents/${agentId}`, hash: `#${instanceId}/${agentId}` };
 }
 
+/** Until no run goes on: what was scripted for it is not to be left for the next test's. */
+export async function untilRunsEnd({ foundation }: TestServer): Promise<void> {
+  const left = foundation.store.sqlite.query("SELECT 1 FROM runs WHERE status IN ('queued', 'running')");
+  while (left.get() !== null) await Bun.sleep(5);
+}
+
 /** A laptop and a phone, in CSS pixels. */
 export const SIZES = [
   { width: 1280, height: 800 },

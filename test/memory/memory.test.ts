@@ -9,7 +9,7 @@ let it: Asking;
 let path: string;
 beforeAll(async () => {
   const moreTools = [strangersTool("The stranger's parrot is called Rasputin.")];
-  it = await startAsking(undefined, { moreTools, clock }, { ROOST_READS_PER_SECOND: "100000" });
+  it = await startAsking(undefined, { moreTools, clock });
   path = `/v1/instances/${it.instance}/agents/${it.agent}`;
 });
 afterAll(() => it.stop());

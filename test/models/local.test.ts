@@ -112,7 +112,7 @@ test("a short question is answered while a long answer is being written", async 
     while (!(await long.next()).done);
     ends.push("long");
   })();
-  // It needs no vectors, for which it would wait beside the other.
+  // It needs no vectors: while it waits for those, the long answer has the model to itself.
   const short = chat("Say yes or no: is a poem a text?", { maxTokens: 12, instanceId: "inst_b" });
   expect(textOf(await collect(engine.stream(short, never)))).not.toBe("");
   ends.push("short");

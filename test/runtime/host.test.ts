@@ -433,7 +433,7 @@ test("an account whose agents call many tools at once takes turns with the other
   for (let callId = 1; callId <= 20; callId++) many(call("many", callId));
   quiet(call("quiet", 21));
   while (made.length < 21) await ticks(1, 1);
-  // Whoever is kept from the processor while it works pays for that too, and waits a little longer.
+  // On a busy machine, the time for which its work was suspended is charged too, and it waits a little longer.
   expect(made.indexOf("quiet")).toBeLessThan(10);
 });
 

@@ -7,7 +7,7 @@ export async function faultsOf(page: Page): Promise<string[]> {
   axe ??= Bun.file(Bun.resolveSync("axe-core/axe.min.js", import.meta.dir)).text();
   await page.evaluate(await axe);
   return await page.evaluate(async () => {
-    // Colours that still change on the way to others are neither.
+    // A colour that is still changing does not have the contrast that it ends with.
     for (const one of document.getAnimations()) {
       if (one.effect?.getComputedTiming().endTime !== Number.POSITIVE_INFINITY) one.finish();
     }
