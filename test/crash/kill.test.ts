@@ -245,8 +245,9 @@ test("killed at any moment: nothing acknowledged is lost, nothing runs twice, an
   );
   const clients = paths.map((path, at) => startClient(path, conversations[at] ?? []));
   const keeper = startKeeper(instance);
+  const isRestarted = () => clients.some(({ frames }) => kindsOf(frames).includes("run.restarted"));
   // On a slow machine some more, until there is enough that could be lost.
-  for (let kill = 0; kill < KILLS || keeper.agents.size < LEAST_KEPT; kill++) {
+  for (let kill = 0; kill < KILLS || keeper.agents.size < LEAST_KEPT || !isRestarted(); kill++) {
     await Bun.sleep(Math.random() * MAX_LIFE_MS);
     await server.kill();
     server = await start();

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { createEgress } from "../../src/egress/egress.ts";
 import { createEgressPolicy } from "../../src/egress/policy.ts";
-import { systemClock } from "../../src/lib/clock.ts";
 import { type Connections, createConnections, type Seen } from "../../src/mcp/connections.ts";
 import type { ServerAddress } from "../../src/mcp/schema.ts";
+import { handClock } from "../lib/hand-clock.ts";
 import { type McpService, startMcpService, text } from "./mcp-service.ts";
 
 let service: McpService;
@@ -16,7 +16,8 @@ function connect(idleMs?: number): Connections {
   listed = [];
   redactors = 0;
   return createConnections({
-    clock: systemClock,
+    // It stands still: nothing is listed again before its next use.
+    clock: handClock(),
     egress: createEgress({ policy: createEgressPolicy([service.host]) }),
     broker: {
       fillFor: async (_, __, texts) => texts.map(([, value]) => value),

@@ -3,7 +3,7 @@
  * is the binary's own, so nothing of the tests has to be inside it. Linux x64 only.
  */
 import { ptr } from "bun:ffi";
-import { closeSync, openSync, readdirSync, readFileSync, readSync, writeSync } from "node:fs";
+import { closeSync, openSync, readFileSync, readSync, writeSync } from "node:fs";
 import { must, openSystemCalls } from "../../src/sandbox/system-calls.ts";
 
 const PTRACE = { singleStep: 9, getRegisters: 12, setRegisters: 13, attach: 16, detach: 17 };
@@ -25,9 +25,6 @@ export interface Taken {
   call(number: number, ...args: Argument[]): number;
   release(): void;
 }
-
-/** The threads of a process. */
-export const threadsOf = (pid: number): number[] => readdirSync(`/proc/${pid}/task`).map(Number);
 
 /** Takes over a thread, once it waits in a system call. Throws if this process may not. */
 export async function takeOver(thread: number): Promise<Taken> {
