@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { checkNode } from "../../src/chain/check-node.ts";
-import { handClock, MINUTE } from "../lib/hand-clock.ts";
+import { handClock, MINUTE, SECOND } from "../lib/hand-clock.ts";
 import { startAnvil } from "../support/anvil.ts";
 import { startRpcProxy } from "../support/rpc-proxy.ts";
 
@@ -22,7 +22,8 @@ test("a node of another chain, one that is behind, one without USDC and one that
     detail: `${anvil.url} answers for chain 8453 instead of 137`,
   });
 
-  const clock = handClock(Date.now() + 12 * MINUTE);
+  const newest = (await anvil.rpc("eth_getBlockByNumber", ["latest", false])) as { timestamp: string };
+  const clock = handClock(Number(newest.timestamp) * SECOND + 12 * MINUTE);
   expect(await checkNode(anvil.url, "base", { clock, deadlineMs })).toEqual({
     ok: false,
     detail: `${anvil.url} is behind: its newest block is 12 minutes old`,

@@ -123,7 +123,7 @@ test("an account is shown with its money: what it used, owes, was asked for, pai
     sqlite.run(
       `INSERT INTO invoices (invoice_id, account_id, amount, status, created_at, expires_at)
        VALUES ('inv_1', ?, 1000042, 'open', ?, ?), ('inv_2', ?, 1000043, 'open', 0, 1)`,
-      [accountId, now, now + 60_000, accountId],
+      [accountId, now, now + 3_600_000, accountId],
     );
     sqlite.run(
       `INSERT INTO claims (chain_id, tx_hash, account_id, status, reason, next_try_at, created_at)
