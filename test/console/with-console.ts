@@ -36,7 +36,7 @@ export async function signUpWithAgent(server: TestServer, agent: object = { name
   return { person, instancePath, agentPath: `${instancePath}/agents/${agentId}`, hash: `#${instanceId}/${agentId}` };
 }
 
-/** Until no run goes on: what was scripted for it is not to be left for the next test's. */
+/** Resolves when no run is queued or running: an answer scripted for one must not be left to the next test's runs. */
 export async function untilRunsEnd({ foundation }: TestServer): Promise<void> {
   const left = foundation.store.sqlite.query("SELECT 1 FROM runs WHERE status IN ('queued', 'running')");
   while (left.get() !== null) await Bun.sleep(5);

@@ -433,7 +433,7 @@ test("an account whose agents call many tools at once takes turns with the other
   for (let callId = 1; callId <= 20; callId++) many(call("many", callId));
   quiet(call("quiet", 21));
   while (made.length < 21) await ticks(1, 1);
-  // On a busy machine, the time for which its work was suspended is charged too, and it waits a little longer.
+  // On a busy machine it is charged for the time that its work was suspended, too, and waits a little longer.
   expect(made.indexOf("quiet")).toBeLessThan(10);
 });
 
