@@ -43,7 +43,8 @@ test.each(BUILDS)("the data of %s opens, with nothing lost, and goes back", asyn
 async function withServer(dataDir: string, work: (ask: Ask, server: RunningBinary) => Promise<void>): Promise<void> {
   const model = startMockModelServer({ answer: { kind: "text", tokens: ["Three", " now."] } });
   try {
-    const env = { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url };
+    // The runs of a stored build grow older than the year for which runs are kept.
+    const env = { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url, ROOST_KEEP_RUNS: "forever" };
     const server = await startBinary({ dataDir, env });
     try {
       const { key } = JSON.parse(readFileSync(join(dataDir, "../was.json"), "utf8")) as EarlierBuild;

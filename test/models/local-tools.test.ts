@@ -8,7 +8,7 @@ import { OFFERED, RIGHT_PERCENT } from "../../src/models/local/tools/offered.ts"
 import { chat, collect, never, openLocalEngine, SYSTEM, textOf } from "./local-setting.ts";
 
 const { engine, close } = openLocalEngine();
-// The first message waits at most 20 s for the vectors of the tools' examples, which is not meant for a slow start too.
+// The first message waits at most 20 s for the vectors of the tools' examples: not for loading the model as well.
 beforeAll(() => engine.embed(["load"], never));
 afterAll(close);
 

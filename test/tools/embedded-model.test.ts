@@ -7,7 +7,7 @@ let it: Conversation;
 beforeAll(async () => {
   const clock = { now: () => NOON, monotonicNs: () => process.hrtime.bigint() };
   it = await startConversation({ ROOST_MODEL: LOCAL_MODEL }, undefined, undefined, { clock });
-  // The first message waits at most 20 s for the vectors of the tools' examples, which is not meant for a slow start too.
+  // The first message waits at most 20 s for the vectors of the tools' examples: not for loading the model as well.
   const loaded = await it.person.ask("POST", "/v1/embeddings", { model: "local:all-minilm-l6-v2", input: "load" });
   expect(loaded).toMatchObject({ status: 200 });
 });

@@ -10,7 +10,7 @@ export const BUILDS = readdirSync(import.meta.dir)
   .filter((name) => name.endsWith(".tar.zst"))
   .sort();
 
-/** Unpacks one of `BUILDS` into `<folder>/data`. What waits for a decision there has a day left. */
+/** Unpacks one of `BUILDS` into `<folder>/data`. What is left for later there is left for tomorrow. */
 export async function unpackBuild(name: string, folder: string): Promise<EarlierBuild> {
   const packed = await Bun.file(join(import.meta.dir, name)).bytes();
   const files = await new Bun.Archive(Bun.zstdDecompressSync(packed)).files();
@@ -19,21 +19,25 @@ export async function unpackBuild(name: string, folder: string): Promise<Earlier
     writeFileSync(join(folder, path), await file.bytes(), { mode: 0o600 });
   }
   const wasPath = join(folder, "was.json");
-  const was = (await Bun.file(wasPath).json()) as EarlierBuild;
-  if (was.waiting === null) return was;
-  const later = putOff(join(folder, "data"), was.waiting.approvalId);
-  writeFileSync(wasPath, JSON.stringify(was).replaceAll(later.from, later.to));
-  return Bun.file(wasPath).json();
+  let was = await Bun.file(wasPath).text();
+  for (const { from, to } of putOff(join(folder, "data"))) was = was.replaceAll(from, to);
+  writeFileSync(wasPath, was);
+  return JSON.parse(was) as EarlierBuild;
 }
 
-/** The build's approvals expire within days of when it was made. Returns the times in its answers. */
-function putOff(dataDir: string, approvalId: string): { from: string; to: string } {
+/** What a build left for later: approvals expire in days, a yearly schedule is due in a year. */
+const LATER = { approvals: "expires_at", schedules: "next_at" };
+
+/** Puts off what is left for later until tomorrow. Returns the times as they stand in the build's answers. */
+function putOff(dataDir: string): { from: string; to: string }[] {
   using sqlite = new Database(join(dataDir, "roost.db"));
-  const row = sqlite
-    .query<{ at: number }, [string]>("SELECT expires_at AS at FROM approvals WHERE approval_id = ?")
-    .get(approvalId);
-  if (row === null) throw new Error(`${approvalId} does not wait in ${dataDir}`);
-  const at = Date.now() + DAY_MS;
-  sqlite.query("UPDATE approvals SET expires_at = ? WHERE approval_id = ?").run(at, approvalId);
-  return { from: new Date(row.at).toISOString(), to: new Date(at).toISOString() };
+  const tables = sqlite.query<[string], []>("SELECT name FROM sqlite_schema WHERE type = 'table'").values().flat();
+  const tomorrow = Date.now() + DAY_MS;
+  return Object.entries(LATER).flatMap(([table, column]) => {
+    if (!tables.includes(table)) return [];
+    const set = `${column} IS NOT NULL`;
+    const left = sqlite.query<{ at: number }, []>(`SELECT ${column} AS at FROM ${table} WHERE ${set}`).all();
+    sqlite.query(`UPDATE ${table} SET ${column} = ? WHERE ${set}`).run(tomorrow);
+    return left.map(({ at }) => ({ from: new Date(at).toISOString(), to: new Date(tomorrow).toISOString() }));
+  });
 }
