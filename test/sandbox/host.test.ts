@@ -1,12 +1,13 @@
 /** Scripts on the binary: nothing of them is left when the host ends, in whatever way. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openFoundation } from "../../src/app/foundation.ts";
 import { type RunningBinary, startBinary } from "../support/binary.ts";
 import { ENDLESS, runsEndless, until } from "../support/endless-script.ts";
 import { type MockAnswer, type MockModelServer, startMockModelServer } from "../support/mock-model-server.ts";
+import { scriptsOf } from "../support/processes.ts";
 
 let mock: MockModelServer;
 beforeAll(() => {
@@ -47,21 +48,6 @@ async function startHost(): Promise<{ server: RunningBinary; send(code: string):
       (await post(`/v1/instances/${instanceId}/agents/${agentId}/messages`, { message: code })) as { message: string },
   };
 }
-
-const argumentsOf = (pid: number | string): string[] => {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
-  } catch {
-    return [];
-  }
-};
-
-/** The processes for scripts of this host: they name it as their parent. */
-const scriptsOf = (host: number): number[] =>
-  readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name))
-    .filter((name) => argumentsOf(name).some((word) => word.startsWith("{") && word.includes(`"parent":${host},`)))
-    .map(Number);
 
 test("the binary runs a script for an agent, says its level, and starts nothing before the first script", async () => {
   const { server, send } = await startHost();

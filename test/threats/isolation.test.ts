@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { argumentsOf } from "../support/processes.ts";
 import { type Agent, type Call, startWorld, type World } from "./world.ts";
 
 const TOKEN = "token-of-the-shop-9d1e/+&<'\"é";
@@ -187,7 +188,7 @@ describe("a model that takes the host down", () => {
     expect((await local.say("Hi!")).ending).toBe("run.completed");
     const { pid } = world.server.process;
     const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean);
-    const model = children.find((child) => readFileSync(`/proc/${child}/cmdline`, "utf8").includes("model-process"));
+    const model = children.find((child) => argumentsOf(child).some((word) => word.includes("model-process")));
     process.kill(Number(model), "SIGKILL");
     expect((await local.say("Hi again!")).ending).toBe("run.completed");
     expect((await world.ask("GET", "/healthz")).status).toBe(200);
