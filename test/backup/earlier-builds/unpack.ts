@@ -10,7 +10,7 @@ export const BUILDS = readdirSync(import.meta.dir)
   .filter((name) => name.endsWith(".tar.zst"))
   .sort();
 
-/** Unpacks one of `BUILDS` into `<folder>/data`. What is left for later there is left for tomorrow. */
+/** Unpacks one of `BUILDS` into `<folder>/data`, and puts off until tomorrow what it left for later. */
 export async function unpackBuild(name: string, folder: string): Promise<EarlierBuild> {
   const packed = await Bun.file(join(import.meta.dir, name)).bytes();
   const files = await new Bun.Archive(Bun.zstdDecompressSync(packed)).files();
