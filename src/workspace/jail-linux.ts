@@ -20,6 +20,7 @@ const STATX_BASIC_STATS = 0x7ff;
 /** Places in `struct statx`, the same on every architecture. */
 const STATX = { mode: 28, inode: 32, size: 40, ctime: 96, mtime: 112 } as const;
 const IS_LITTLE_ENDIAN = true;
+const MAX_NAMES = 64;
 const S_IFMT = 0o170000;
 const ERRNO = { ENOENT: 2, ENOTDIR: 20, EXDEV: 18, ELOOP: 40 } as const;
 
@@ -62,11 +63,23 @@ function openSyscalls(): { openat2: Openat2; stat(folder: number, name: string):
   const errnoAt = libc.__errno_location(); // of this thread
   if (errnoAt === null) throw new Error("no errno");
   const errno = () => read.i32(errnoAt, 0);
-  const found = new Uint8Array(256);
-  const fields = new DataView(found.buffer);
+  const found = new DataView(new ArrayBuffer(256));
+  const foundAt = ptr(found);
+  // In halves: a BigInt for each of the numbers takes longer than the system call.
+  const low = (at: number) => found.getUint32(at, IS_LITTLE_ENDIAN);
+  const numberAt = (at: number) => low(at) + low(at + 4) * 2 ** 32;
   const msAt = (at: number) =>
-    Number(fields.getBigInt64(at, IS_LITTLE_ENDIAN)) * 1_000 + fields.getUint32(at + 8, IS_LITTLE_ENDIAN) / 1_000_000;
-  const numberAt = (at: number) => Number(fields.getBigUint64(at, IS_LITTLE_ENDIAN));
+    (low(at) + found.getInt32(at + 4, IS_LITTLE_ENDIAN) * 2 ** 32) * 1_000 + low(at + 8) / 1_000_000;
+  /** As C reads them. Bounded, since a workspace may have any names. */
+  const names = new Map<string, Buffer>();
+  function nameOf(text: string): Buffer {
+    const known = names.get(text);
+    if (known) return known;
+    if (names.size === MAX_NAMES) names.clear();
+    const made = Buffer.from(`${text}\0`);
+    names.set(text, made);
+    return made;
+  }
   return {
     openat2(folder, path) {
       const name = Buffer.from(`${path}\0`);
@@ -75,11 +88,10 @@ function openSyscalls(): { openat2: Openat2; stat(folder: number, name: string):
     },
     // Every prompt looks at seven files: the way through /proc takes four times as long.
     stat(folder, name) {
-      const path = Buffer.from(`${name}\0`);
-      if (libc.statx(folder, ptr(path), AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS, ptr(found)) !== 0) {
+      if (libc.statx(folder, nameOf(name), AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS, foundAt) !== 0) {
         return errno() === ERRNO.ENOENT ? null : statFile(`${pathOf(folder)}/${name}`);
       }
-      const isFile = (fields.getUint16(STATX.mode, IS_LITTLE_ENDIAN) & S_IFMT) === fs.constants.S_IFREG;
+      const isFile = (found.getUint16(STATX.mode, IS_LITTLE_ENDIAN) & S_IFMT) === fs.constants.S_IFREG;
       if (!isFile) return null;
       const { size, inode, mtime, ctime } = STATX;
       return { size: numberAt(size), mtimeMs: msAt(mtime), inode: numberAt(inode), ctimeMs: msAt(ctime) };

@@ -1,10 +1,16 @@
-import { openJail } from "./jail.ts";
+import { type Jail, openJail } from "./jail.ts";
+import type { FileVersion } from "./jail-portable.ts";
 import { MAX_FILE_BYTES, textOf } from "./workspace.ts";
 
 /** The texts that every prompt of an agent begins with. */
 export interface Texts {
   /** The named top-level files that exist and are text, in the order of the names. */
-  read(folder: string, names: readonly string[]): { name: string; text: string }[];
+  read(folder: string, names: readonly string[]): FileText[];
+}
+
+export interface FileText {
+  readonly name: string;
+  readonly text: string;
 }
 
 /** Of all folders together, and for each text besides its length. */
@@ -14,12 +20,15 @@ const TEXT_CHARACTERS = 256;
 const SETTLED_MS = 1_000;
 
 interface Kept {
-  inode: number;
-  size: number;
-  mtimeMs: number;
-  ctimeMs: number;
+  version: FileVersion;
   /** Null if the file is no text. */
-  text: string | null;
+  text: FileText | null;
+}
+
+interface KeptFolder {
+  jail: Jail;
+  files: Map<string, Kept>;
+  characters: number;
 }
 
 /**
@@ -27,49 +36,70 @@ interface Kept {
  * change: looking costs a fifth of opening, reading and decoding them.
  */
 export function createTexts(keptCharacters = KEPT_CHARACTERS): Texts {
-  /** By folder and name, least recently used first. */
-  const kept = new Map<string, Map<string, Kept>>();
+  /** Least recently used first. */
+  const kept = new Map<string, KeptFolder>();
   let total = 0;
 
-  const charactersOf = ({ text }: Kept) => TEXT_CHARACTERS + (text?.length ?? 0);
-
-  function keep(folder: string, texts: Map<string, Kept>): void {
-    if (texts.size > 0) kept.set(folder, texts);
-    for (const one of texts.values()) total += charactersOf(one);
+  function keep(path: string, folder: KeptFolder): void {
+    if (folder.files.size === 0) return;
+    kept.set(path, folder);
+    total += folder.characters;
     for (const oldest of kept.keys()) {
       if (total <= keptCharacters) break;
-      forget(oldest);
+      take(oldest);
     }
   }
 
-  function forget(folder: string): Map<string, Kept> | undefined {
-    const texts = kept.get(folder);
-    for (const one of texts?.values() ?? []) total -= charactersOf(one);
-    kept.delete(folder);
-    return texts;
+  function take(path: string): KeptFolder | undefined {
+    const folder = kept.get(path);
+    total -= folder?.characters ?? 0;
+    kept.delete(path);
+    return folder;
   }
 
   return {
-    read(folder, names) {
-      // What was read by other names, such as a heartbeat's, stays.
-      const texts = forget(folder) ?? new Map<string, Kept>();
+    read(path, names) {
+      const folder = take(path) ?? { jail: openJail(path), files: new Map(), characters: 0 };
       const settledMs = Date.now() - SETTLED_MS;
-      const found = openJail(folder).readIn([], MAX_FILE_BYTES, (read, stat) =>
-        names.flatMap((name) => {
-          const was = texts.get(name);
-          texts.delete(name);
-          const is = stat(name);
-          if (is === null) return [];
-          const isSame =
-            was?.inode === is.inode && was.size === is.size && was.mtimeMs === is.mtimeMs && was.ctimeMs === is.ctimeMs;
-          const bytes = isSame ? null : read(name);
-          const text = isSame ? was.text : bytes && textOf(bytes);
-          if (is.ctimeMs < settledMs) texts.set(name, { ...is, text });
-          return text === null ? [] : [{ name, text }];
-        }),
-      );
-      keep(folder, texts);
-      return found;
+      const texts: FileText[] = [];
+      folder.jail.readIn([], MAX_FILE_BYTES, (read, stat) => {
+        for (const name of names) {
+          const version = stat(name);
+          let file = folder.files.get(name);
+          if (file && !isSame(file.version, version)) {
+            drop(folder, name, file);
+            file = undefined;
+          }
+          if (version === null) continue;
+          file ??= add(folder, name, { version, text: readText(name, read) }, settledMs);
+          if (file.text) texts.push(file.text);
+        }
+      });
+      keep(path, folder);
+      return texts;
     },
   };
+}
+
+const isSame = (was: FileVersion, is: FileVersion | null): boolean =>
+  was.inode === is?.inode && was.size === is.size && was.mtimeMs === is.mtimeMs && was.ctimeMs === is.ctimeMs;
+
+function readText(name: string, read: (name: string) => Buffer | null): FileText | null {
+  const bytes = read(name);
+  const text = bytes && textOf(bytes);
+  return text === null ? null : { name, text };
+}
+
+const charactersOf = ({ text }: Kept): number => TEXT_CHARACTERS + (text?.text.length ?? 0);
+
+function add(folder: KeptFolder, name: string, file: Kept, settledMs: number): Kept {
+  if (file.version.ctimeMs >= settledMs) return file;
+  folder.files.set(name, file);
+  folder.characters += charactersOf(file);
+  return file;
+}
+
+function drop(folder: KeptFolder, name: string, file: Kept): void {
+  folder.files.delete(name);
+  folder.characters -= charactersOf(file);
 }

@@ -1,4 +1,6 @@
 import { afterEach, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { LocalEngineOptions } from "../../src/models/local.ts";
 import { chat, collect, never, openLocalEngine, textOf } from "./local-setting.ts";
@@ -12,6 +14,16 @@ function open(options: Partial<LocalEngineOptions> = {}) {
   const opened = openLocalEngine(options);
   closing.push(opened.close);
   return opened;
+}
+
+/** The command of a host of its own, and an environment in which what it leaves behind is removed after the test. */
+function hostApart(...words: string[]) {
+  const folder = mkdtempSync(join(tmpdir(), "roost-host-"));
+  closing.push(async () => rmSync(folder, { recursive: true }));
+  return {
+    cmd: [process.execPath, join(import.meta.dir, "local-host.ts"), ...words],
+    env: { ...process.env, TMPDIR: folder },
+  };
 }
 
 function killProcessOf(engine: ReturnType<typeof open>["engine"]): void {
@@ -114,9 +126,7 @@ test("both steppers write the same words", async () => {
 });
 
 test("no model process outlives a host that was killed", async () => {
-  const host = Bun.spawn([process.execPath, join(import.meta.dir, "local-host.ts")], {
-    stdio: ["ignore", "pipe", "pipe"],
-  });
+  const host = Bun.spawn({ ...hostApart(), stdio: ["ignore", "pipe", "pipe"] });
   const { value } = await host.stdout.getReader().read();
   expect(new TextDecoder().decode(value)).toContain("answering");
   host.kill("SIGKILL");
@@ -125,8 +135,6 @@ test("no model process outlives a host that was killed", async () => {
 });
 
 test("a host with nothing else to do exits although the model is loaded", async () => {
-  const host = Bun.spawn([process.execPath, join(import.meta.dir, "local-host.ts"), "short"], {
-    stdio: ["ignore", "ignore", "ignore"],
-  });
+  const host = Bun.spawn({ ...hostApart("short"), stdio: ["ignore", "ignore", "ignore"] });
   expect(await host.exited).toBe(0);
 });
