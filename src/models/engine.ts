@@ -31,10 +31,18 @@ export interface ToolDescription {
   inputSchema: Record<string, unknown>;
 }
 
+/** Messages from one place up to another, which is not among them. */
+export interface MessageRange {
+  from: number;
+  to: number;
+}
+
 export interface ModelRequest {
   /** `local:<name>` or `openai:<name>`; the part before the colon picks the engine. */
   model: string;
   messages: readonly ModelMessage[];
+  /** Which of the messages are the same objects, unchanged, in later requests: what is made of them can be kept. */
+  lasting?: readonly MessageRange[];
   tools: readonly ToolDescription[];
   /** The maximum of new tokens; absent for the engine's default. */
   maxTokens?: number;

@@ -1,8 +1,9 @@
-import type { ModelMessage, ToolCall, ToolDescription } from "../models/engine.ts";
+import type { MessageRange, ModelMessage, ToolCall, ToolDescription } from "../models/engine.ts";
 import type { Durability } from "../storage/store.ts";
 import type { Wait } from "../tools/tool.ts";
 import type { RunTrace } from "../traces/traces.ts";
 import type { RunTally } from "./model-call.ts";
+import { messagesAsMade } from "./named-call.ts";
 import { messagesOf } from "./prompt.ts";
 import type { JournalCall, LoopEvent, RunInput, Turn } from "./protocol.ts";
 
@@ -17,6 +18,8 @@ export interface HostedRun {
   input: RunInput;
   /** What each turn of its conversation takes of a prompt, in tokens. */
   turnTokens: number[];
+  /** What each turn is in a request, if it is the same object in every request; else null, or absent. */
+  turnMessages: readonly (ModelMessage | null)[];
   /** Whether its prompt holds what a stranger may have written (docs/contract/runtime.md, Taint). */
   isTainted: boolean;
   /** False where nobody can be asked for an approval. */
@@ -96,15 +99,30 @@ function forWorker({ input, turnTokens }: HostedRun): RunInput {
   return { ...input, kept, conversation: input.conversation.slice(count) };
 }
 
-/** A prompt's messages, with the turns at these places after the first. */
+/**
+ * A prompt's messages, with the turns at these places after the first. Calls are as a model would have made them that is
+ * offered these tools. `lasting` are the ranges of messages that later requests have too.
+ */
 export function withKept(
-  messages: readonly ModelMessage[],
+  prompt: readonly ModelMessage[],
   places: readonly number[],
-  conversation: readonly Turn[],
-): readonly ModelMessage[] {
-  if (places.length === 0) return messages;
-  const turns = places.flatMap((place) => messagesOf(conversation[place] as Turn));
-  return [...messages.slice(0, 1), ...turns, ...messages.slice(1)];
+  { input, turnMessages }: HostedRun,
+  tools: readonly ToolDescription[],
+): { messages: readonly ModelMessage[]; lasting: readonly MessageRange[] } {
+  const asked = messagesAsMade(prompt, tools);
+  if (places.length === 0) return { messages: asked, lasting: [] };
+  const messages = asked.slice(0, 1);
+  const lasting: MessageRange[] = [];
+  for (const place of places) {
+    const same = turnMessages[place];
+    const from = messages.length;
+    const range = lasting.at(-1);
+    if (!same) messages.push(...messagesAsMade(messagesOf(input.conversation[place] as Turn), tools));
+    else if (range?.to === from) range.to = messages.push(same);
+    else lasting.push({ from, to: messages.push(same) });
+  }
+  messages.push(...asked.slice(1));
+  return { messages, lasting };
 }
 
 /** Sends a run's input: at once, or with what was found in the agent's memory for it. If that fails, it goes without. */

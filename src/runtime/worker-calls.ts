@@ -8,7 +8,6 @@ import type { ToolboxOf } from "../tools/toolboxes.ts";
 import { type HeldRun, type HostedRun, takeGoAhead, withKept } from "./hosted-run.ts";
 import type { CallModel } from "./model-call.ts";
 import { failureOf } from "./model-failure.ts";
-import { messagesAsMade } from "./named-call.ts";
 import type { AnswerLimits, LoopEvent, ModelFailure, Purpose, WorkerToHost } from "./protocol.ts";
 import type { WorkerHandle } from "./worker-handle.ts";
 
@@ -81,7 +80,7 @@ export function createWorkerCalls(parts: WorkerCallParts, turns: FairTurns) {
         const asked = {
           ...limits,
           models,
-          messages: messagesAsMade(withKept(messages, kept, run.input.conversation), tools),
+          ...withKept(messages, kept, run, tools),
           tools,
           purpose,
           accountId,

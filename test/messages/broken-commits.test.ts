@@ -92,7 +92,7 @@ beforeEach(async () => {
     prepare(run, journal) {
       if (broken) throw new Error("the workspace cannot be read");
       const input = { runId: run.runId, journal } as HostedRun["input"];
-      return { ...UNTAINTED, agentId: AGENT, models: ["m"], compaction: null, input, turnTokens: [] };
+      return { ...UNTAINTED, agentId: AGENT, models: ["m"], compaction: null, input, turnTokens: [], turnMessages: [] };
     },
     senderOf: () => ({ id: AGENT, name: "Ada" }),
     retryLater: (retry) => void retries.push(retry),

@@ -149,7 +149,15 @@ async function attempt(world: World, lives: number, acts: boolean): Promise<Loop
     journalShown: journal.continues,
   };
   const hosted = {
-    ...{ agentId: "agt_a", conversationId: "conv_a", models: ["m"], tools: [], input, turnTokens: [10] },
+    ...{
+      agentId: "agt_a",
+      conversationId: "conv_a",
+      models: ["m"],
+      tools: [],
+      input,
+      turnTokens: [10],
+      turnMessages: [],
+    },
     ...{ isTainted: false, mayAsk: true, taint: async () => {}, sink: async () => {} },
   };
   const held = holdRun(hosted, null);

@@ -15,8 +15,8 @@ import { createSummaries } from "../../src/messages/summaries.ts";
 import type { ModelAbilities, ModelEvent, ModelMessage } from "../../src/models/engine.ts";
 import { seededRandom } from "../../src/models/local/sampling.ts";
 import { compact } from "../../src/runtime/compaction.ts";
-import { buildPrompt, toMessages } from "../../src/runtime/prompt.ts";
-import type { RunInput } from "../../src/runtime/protocol.ts";
+import { buildPrompt, messagesOf, toMessages } from "../../src/runtime/prompt.ts";
+import type { RunInput, Turn } from "../../src/runtime/protocol.ts";
 import { openStore, type Store } from "../../src/storage/store.ts";
 
 let dataDir: string;
@@ -80,11 +80,32 @@ test("whatever is said, every message is shown, in the summary, or counted as le
     });
     const run = { runId: "run_a", agentId: AGENT, conversationId: CONVERSATION, messageId: asked };
     // What is kept is what would be read anew.
-    const seqs = ({ turns, ...sizes }: RecentMessages) => ({
-      ...sizes,
-      turns: turns.map(({ messageSeq }) => messageSeq),
+    const seqs = ({ turns, seen }: RecentMessages) => ({
+      seen,
+      sizes: [turns.tokens, turns.tokensWithSteps],
+      turns: turns.all.map(({ messageSeq }) => messageSeq),
+      parts: [0, Math.floor(turns.all.length / 2)].map((start) => turns.from(start, round % 2 === 0)),
     });
     expect(seqs(windows.read(run, 0))).toEqual(seqs(createWindows(queries, steps).read(run, 0)));
+    // And each part of it what its turns are, one by one.
+    const { turns } = windows.read(run, 0);
+    const from = upTo(turns.all.length - 1);
+    const rest = turns.all.slice(from);
+    const withSteps = draw() < 0.5;
+    const shown = rest.map((turn) => turn.read(withSteps));
+    const { turnMessages, ...told } = turns.from(from, withSteps);
+    expect(told).toEqual({
+      conversation: shown,
+      turnTokens: rest.map((turn) => (withSteps ? turn.tokensWithSteps : turn.tokens)),
+      isTainted: rest.some(({ tainted }) => tainted),
+    });
+    // A message is made once, whatever part of the conversation later prompts show.
+    const later = windows.read(run, rest[0]?.messageSeq ?? 0).turns;
+    const known = new Set(turns.from(0, withSteps).turnMessages);
+    for (const message of later.from(0, withSteps).turnMessages) expect(known.has(message)).toBe(true);
+    for (const [at, message] of turnMessages.entries()) {
+      if (message) expect([message]).toEqual(messagesOf(shown[at] as Turn));
+    }
     const room = Math.floor(contextTokens * (0.3 + draw() / 2));
     const { compaction, isTainted, ...part } = history(run, room, model);
     let input: RunInput = { ...FRAME, model, ...part, ...(compaction && { compaction: compaction.input }) };

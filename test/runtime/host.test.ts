@@ -86,6 +86,7 @@ function observed(runId: string, input: RunInput = inputOf(runId), committed?: (
     tools: [{ name: `tool of ${runId}`, description: "", inputSchema: {} }],
     input,
     turnTokens: input.conversation.map(tokensOfTurn),
+    turnMessages: [],
     isTainted: false,
     mayAsk: true,
     async taint() {},

@@ -12,7 +12,8 @@ import type { MessageQueries } from "../queries.ts";
 import type { Conversation, Message, StoredSummary } from "../schema.ts";
 import { asSummary, type Summaries } from "../summaries.ts";
 import type { StepQueries } from "./past-steps.ts";
-import type { PastMessage, RunOfPrompt } from "./window.ts";
+import type { PastMessage } from "./turn-list.ts";
+import type { RunOfPrompt } from "./window.ts";
 
 /** A model with a smaller context, or one that follows only a short prompt, cannot summarise. */
 const MIN_CONTEXT_TOKENS = 4_096;

@@ -7,16 +7,13 @@ import { tokensOf } from "../../runtime/tokens.ts";
 import type { Conversation, StoredSummary } from "../schema.ts";
 import { asSummary, type Summaries } from "../summaries.ts";
 import { type Compacting, type PlannedCompaction, summarises } from "./compacting.ts";
-import type { PastMessage, RunOfPrompt, Size, Windows } from "./window.ts";
+import { type PromptTurns, type Size, TurnList } from "./turn-list.ts";
+import type { RunOfPrompt, Windows } from "./window.ts";
 
 /** The conversation's part of a run's prompt. */
-export interface ConversationPart extends Pick<RunInput, "conversation" | "earlier" | "summary"> {
+export interface ConversationPart extends PromptTurns, Pick<RunInput, "earlier" | "summary"> {
   /** What is to be summarised first, and what happens with the outcome. */
   compaction: PlannedCompaction | null;
-  /** What each turn takes. */
-  turnTokens: number[];
-  /** Whether a stranger may have written a part of what the model reads. */
-  isTainted: boolean;
 }
 
 export interface HistoryParts {
@@ -43,7 +40,7 @@ export const createHistory =
     const usable = summaries.of(run.conversationId).filter((one) => textTokens(one) <= room * MOST_OF_ROOM);
     let summary: StoredSummary | undefined;
     let summaryTokens = 0;
-    let turns: readonly PastMessage[] = [];
+    let turns = new TurnList();
     let before = 0;
     let all = 0;
     // The summary that stands for the fewest messages and leaves room for the others; else the latest.
@@ -53,33 +50,25 @@ export const createHistory =
       summaryTokens = one ? textTokens(one) : 0;
       turns = recent.turns;
       before = Math.max(0, (conversation?.messageCount ?? 0) - (one?.messages ?? 0) - recent.seen);
-      all = tokensIn(recent);
+      all = tokensIn(turns);
       if (before === 0 && summaryTokens + all <= room) break;
     }
     const fits = before === 0 && summaryTokens + all <= room;
-    const tokens = fits ? [] : turns.map(tokensIn);
+    const tokens = fits ? [] : turns.all.map(tokensIn);
     const start = fits ? 0 : startOfWindow(tokens, room - summaryTokens, before);
     const compaction =
       fits || run.messageId === "" || !conversation || !summarises(model)
         ? null
         : compacting.plan({
-            ...{ run, conversation, summary, summaryTokens, turns, tokens, start, before, room, withSteps },
+            ...{ run, conversation, summary, summaryTokens, turns: turns.all, tokens, start, before, room, withSteps },
             contextTokens: model.contextTokens,
           });
-    const part: Pick<ConversationPart, "conversation" | "turnTokens"> = { conversation: [], turnTokens: [] };
-    let isTainted = summary?.tainted === true || compaction?.input.isTainted === true;
-    // Once through all of them: many are no longer in the processor's caches.
-    for (let at = start; at < turns.length; at++) {
-      const turn = turns[at] as PastMessage;
-      part.conversation.push(turn.read(withSteps));
-      part.turnTokens.push(tokensIn(turn));
-      isTainted ||= turn.tainted;
-    }
+    const part = turns.from(start, withSteps);
     return {
       ...part,
       earlier: before + start,
       ...(summary && { summary: asSummary(summary) }),
       compaction,
-      isTainted,
+      isTainted: part.isTainted || summary?.tainted === true || compaction?.input.isTainted === true,
     };
   };

@@ -110,7 +110,11 @@ export function preparePrompt(
   const { contextTokens, prompt } = abilities;
   const toldTokens = isTold ? tokensOfMemories(contextTokens) : 0;
   const conversationTokens = conversationRoom(frame, tools) - toldTokens;
-  const { compaction, turnTokens, isTainted, ...conversation } = parts.history(run, conversationTokens, abilities);
+  const { compaction, turnTokens, turnMessages, isTainted, ...conversation } = parts.history(
+    run,
+    conversationTokens,
+    abilities,
+  );
   return {
     agentId: agent.agentId,
     conversationId,
@@ -120,6 +124,7 @@ export function preparePrompt(
     ...bounds,
     compaction,
     turnTokens,
+    turnMessages,
     ...(isTold && {
       recall: () => parts.recall(agent, conversation.conversation.at(-1)?.text ?? "", conversationId, prompt),
     }),
@@ -153,7 +158,12 @@ export function prepareUnkept(
 ): Omit<PreparedRun, "compaction"> | null {
   const agent = parts.agents.find(run.agentId);
   if (!agent || parts.instances.find(run.instanceId)?.status !== "running") return null;
-  const history: ReadHistory = (_, room) => ({ ...chooseTurns(turns, room), compaction: null, isTainted });
+  const history: ReadHistory = (_, room) => ({
+    ...chooseTurns(turns, room),
+    turnMessages: [],
+    compaction: null,
+    isTainted,
+  });
   const kept = { history, taint: { isMarked: () => false }, outputOf: () => null };
   const { compaction: _, ...prepared } = preparePrompt({ ...parts, ...kept }, agent, run, [], extras);
   return { ...prepared, tools: prepared.tools.filter(({ name }) => !FOLLOWED.includes(name)) };

@@ -1,37 +1,25 @@
 import { fence, neutralise } from "../../lib/untrusted.ts";
+import { messagesOf } from "../../runtime/prompt.ts";
 import type { Turn } from "../../runtime/protocol.ts";
 import { tokensOf, tokensOfMessage } from "../../runtime/tokens.ts";
 import type { MessageQueries, RecentMessage } from "../queries.ts";
 import type { Message, Run } from "../schema.ts";
 import type { StepQueries } from "./past-steps.ts";
+import { type PastMessage, TurnList } from "./turn-list.ts";
 
 /** How many of the newest messages a prompt considers; of those, the texts that fit the model's context are read. */
 const WINDOW_MESSAGES = 1_000;
-/** Memory for all conversations together: their short texts, and `MESSAGE_BYTES` for each message. */
-const KEPT_BYTES = 16 * 1024 * 1024;
-const MESSAGE_BYTES = 512;
+/** Memory for all conversations together: their short texts, also as requests have them, and `MESSAGE_BYTES` for each message. */
+const KEPT_BYTES = 20 * 1024 * 1024;
+const MESSAGE_BYTES = 640;
 
 /** A run, or the next one of a conversation, whose `messageId` is empty. */
 export type RunOfPrompt = Pick<Run, "runId" | "agentId" | "conversationId" | "messageId">;
 
-/** What a prompt counts, with and without the steps before the texts of answers. */
-export interface Size {
-  tokens: number;
-  tokensWithSteps: number;
-}
-
-/** A message of a conversation, in the order in which messages were answered. */
-export interface PastMessage extends Size {
-  messageSeq: number;
-  tainted: boolean;
-  /** Reads a long text, and steps, only now. */
-  read(withSteps: boolean): Turn;
-}
-
-/** The newest messages of a conversation, and their size together. */
-export interface RecentMessages extends Size {
-  /** Up to and including the run's own. */
-  turns: readonly PastMessage[];
+/** The newest messages of a conversation. */
+export interface RecentMessages {
+  /** Up to and including the run's own. More are added with the next messages. */
+  turns: TurnList;
   /** How many messages were looked at, with those after the run's own. */
   seen: number;
 }
@@ -71,11 +59,7 @@ interface Kept {
   rows: Row[];
   bytes: number;
   /** All of them in the order of a prompt, as long as new ones only follow: then a prompt need not look at each. */
-  shown: Shown | null;
-}
-
-interface Shown extends Size {
-  turns: PastMessage[];
+  shown: TurnList | null;
 }
 
 /**
@@ -140,24 +124,22 @@ export function createWindows(
     return window;
   }
 
-  function show(shown: Shown, row: Row): void {
+  function show(shown: TurnList, row: Row): void {
     row.past ??= pastOf(row);
-    shown.turns.push(row.past);
-    shown.tokens += row.past.tokens;
-    shown.tokensWithSteps += row.past.tokensWithSteps;
+    shown.add(row.past);
   }
 
   /** Adds the newest message. Returns false if an answer belongs further up. */
-  function follow(shown: Shown, row: Row): boolean {
-    if (row.asked && row.asked.past !== shown.turns.at(-1)) return false;
+  function follow(shown: TurnList, row: Row): boolean {
+    if (row.asked && row.asked.past !== shown.all.at(-1)) return false;
     if (row.role === "user" || row.bytes > 0) show(shown, row);
     return true;
   }
 
   /** The rows from `start` to the message `last`, and whether it is among them. */
-  function arrange(rows: readonly Row[], start: number, last: string): { shown: Shown; found: boolean } {
+  function arrange(rows: readonly Row[], start: number, last: string): { shown: TurnList; found: boolean } {
     const first = rows[start]?.messageSeq ?? 0;
-    const shown: Shown = { turns: [], tokens: 0, tokensWithSteps: 0 };
+    const shown = new TurnList();
     for (let at = start; at < rows.length; at++) {
       const row = rows[at] as Row;
       // An answer whose message is not among these stands alone, and so does what was announced.
@@ -184,14 +166,8 @@ export function createWindows(
     }
     // Most are short and as they were said, and every prompt of their conversation shows them.
     const isPlain = row.shortText !== null && stepTokens === null && label === undefined && !isAnnounced;
-    const plain = isPlain ? read(false) : undefined;
-    return {
-      messageSeq,
-      tokens,
-      tokensWithSteps: tokens + (stepTokens ?? 0),
-      tainted,
-      read: (withSteps) => plain ?? read(withSteps),
-    };
+    const plain = isPlain ? plainly(read(false)) : null;
+    return { messageSeq, tokens, tokensWithSteps: tokens + (stepTokens ?? 0), tainted, plain, read };
   }
 
   return {
@@ -205,19 +181,27 @@ export function createWindows(
       const isNext = run.messageId === "" || rows.at(-1)?.messageId === run.messageId;
       if (isNext && start === 0) {
         window.shown ??= arrange(rows, 0, "").shown;
-        return { ...window.shown, seen };
+        return { turns: window.shown, seen };
       }
       const arranged = arrange(rows, start, run.messageId);
-      if (arranged.found || run.messageId === "") return { ...arranged.shown, seen };
+      if (arranged.found || run.messageId === "") return { turns: arranged.shown, seen };
       // The run's message is older than the window only if many more have been written since; it is answered alone.
       const own = queries.message(run.messageId);
-      if (own === undefined) return { turns: [], tokens: 0, tokensWithSteps: 0, seen: 0 };
+      const turns = new TurnList();
+      if (own === undefined) return { turns, seen: 0 };
       const { messageSeq, tainted, text } = own;
       const tokens = tokensOfMessage(own.tokens);
-      const counted = { tokens, tokensWithSteps: tokens };
-      return { turns: [{ messageSeq, ...counted, tainted, read: () => ({ role: "user", text }) }], ...counted, seen };
+      const read = (): Turn => ({ role: "user", text });
+      turns.add({ messageSeq, tokens, tokensWithSteps: tokens, tainted, plain: null, read });
+      return { turns, seen };
     },
   };
 }
 
-const bytesOf = ({ shortText }: RecentMessage): number => MESSAGE_BYTES + (shortText?.length ?? 0);
+/** A turn of text alone, which is one message. */
+function plainly(turn: Turn): PastMessage["plain"] {
+  const [message] = messagesOf(turn);
+  return message === undefined ? null : { turn, message };
+}
+
+const bytesOf = ({ shortText }: RecentMessage): number => MESSAGE_BYTES + 2 * (shortText?.length ?? 0);

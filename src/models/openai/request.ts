@@ -114,9 +114,7 @@ function stringsIn(value: unknown): string[] {
 
 /** The body of a chat completion request, streaming. */
 export function writeRequest(request: ModelRequest & { maxTokens: number }, model: string, dialect: Dialect): string {
-  const body = JSON.stringify({
-    model,
-    messages: request.messages.map(writeMessage),
+  const options = JSON.stringify({
     stream: true,
     stream_options: dialect.usageInStream ? { include_usage: true } : undefined,
     [dialect.tokenLimit]: Math.min(request.maxTokens, dialect.answerTokens),
@@ -124,8 +122,45 @@ export function writeRequest(request: ModelRequest & { maxTokens: number }, mode
     stop: request.stop?.length ? request.stop : undefined,
     response_format: request.output && writeOutputForm(request.output, dialect.outputForm),
   });
-  if (request.tools.length === 0) return body;
-  return `${body.slice(0, -1)},"tools":[${request.tools.map(writeTool).join(",")}]}`;
+  const messages = writeMessages(request.messages, request.lasting).join(",");
+  const tools = request.tools.length === 0 ? "" : `,"tools":[${request.tools.map(writeTool).join(",")}]`;
+  return `{"model":${JSON.stringify(model)},"messages":[${messages}],${options.slice(1, -1)}${tools}}`;
+}
+
+/** So many of the lasting messages are written together, and kept: a conversation's window moves by as many. */
+const BLOCK = 8;
+
+interface Block {
+  messages: readonly ModelMessage[];
+  written: string;
+}
+
+/** By their first message. */
+const blocks = new WeakMap<ModelMessage, Block>();
+
+/** The messages as JSON, in pieces. A long conversation is only written where it is new. */
+function writeMessages(messages: readonly ModelMessage[], lasting: ModelRequest["lasting"] = []): string[] {
+  const pieces: string[] = [];
+  let at = 0;
+  const writeUpTo = (end: number) => {
+    for (; at < end; at++) pieces.push(JSON.stringify(writeMessage(messages[at] as ModelMessage)));
+  };
+  for (const { from, to } of lasting) {
+    writeUpTo(from);
+    for (; at + BLOCK <= to; at += BLOCK) pieces.push(writeBlock(messages, at));
+  }
+  writeUpTo(messages.length);
+  return pieces;
+}
+
+function writeBlock(all: readonly ModelMessage[], from: number): string {
+  const first = all[from] as ModelMessage;
+  const known = blocks.get(first);
+  if (known?.messages.every((message, at) => message === all[from + at])) return known.written;
+  const messages = all.slice(from, from + BLOCK);
+  const written = messages.map((message) => JSON.stringify(writeMessage(message))).join(",");
+  blocks.set(first, { messages, written });
+  return written;
 }
 
 /** Tools are the same objects in every request, and often most of it: each is written once. */
