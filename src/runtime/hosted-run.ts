@@ -18,7 +18,7 @@ export interface HostedRun {
   input: RunInput;
   /** What each turn of its conversation takes of a prompt, in tokens. */
   turnTokens: number[];
-  /** What each turn is in a request, if it is the same object in every request; else null, or absent. */
+  /** What each turn is in a request, if it is the same object in every request; else null. Empty if none is. */
   turnMessages: readonly (ModelMessage | null)[];
   /** Whether its prompt holds what a stranger may have written (docs/contract/runtime.md, Taint). */
   isTainted: boolean;

@@ -29,8 +29,8 @@ export interface PromptTurns {
 }
 
 /**
- * A conversation's turns, to which more are added. What prompts take of each is kept side by side: to look at each turn of a
- * long conversation takes longer than all the rest of a prompt, since most are no longer in the processor's caches.
+ * A conversation's turns, to which more are added. What prompts take of each is kept side by side: to look at each turn
+ * of a long conversation takes longer than all the rest of a prompt, since most are no longer in the processor's caches.
  */
 export class TurnList implements Size {
   readonly all: PastMessage[] = [];

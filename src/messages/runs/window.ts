@@ -9,7 +9,10 @@ import { type PastMessage, TurnList } from "./turn-list.ts";
 
 /** How many of the newest messages a prompt considers; of those, the texts that fit the model's context are read. */
 const WINDOW_MESSAGES = 1_000;
-/** Memory for all conversations together: their short texts, also as requests have them, and `MESSAGE_BYTES` for each message. */
+/**
+ * Memory for all conversations together: their short texts, also as requests have them, and `MESSAGE_BYTES` for each
+ * message.
+ */
 const KEPT_BYTES = 20 * 1024 * 1024;
 const MESSAGE_BYTES = 640;
 

@@ -160,6 +160,8 @@ function writeBlock(all: readonly ModelMessage[], from: number): string {
   const messages = all.slice(from, from + BLOCK);
   const written = messages.map((message) => JSON.stringify(writeMessage(message))).join(",");
   blocks.set(first, { messages, written });
+  // Where the window begins elsewhere now, blocks of the old order would be kept beside the new ones.
+  for (const message of messages.slice(1)) blocks.delete(message);
   return written;
 }
 
