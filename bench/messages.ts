@@ -5,8 +5,8 @@ import { startHost, startMock } from "./host.ts";
 import { type Load, runLoad } from "./load.ts";
 
 const CONNECTIONS = 64;
-/** So many questions, each with its answer, make a long prompt. */
-const FULL = 50;
+/** So many questions, each with its answer, are more messages than a prompt considers. */
+const FULL = 520;
 /** Messages to each agent in turn: too few to fill a prompt that was empty. */
 const EACH = 20;
 /** So many agents are asked one after the other. */

@@ -31,18 +31,18 @@ export interface ToolDescription {
   inputSchema: Record<string, unknown>;
 }
 
-/** Messages from one place up to another, which is not among them. */
-export interface MessageRange {
-  from: number;
-  to: number;
-}
+/** A message; or several, as an array that is the same object in later requests, so that what is made of it can be kept. */
+export type MessagePart = ModelMessage | readonly ModelMessage[];
+
+/** For the compiler, which does not know a read-only array by `Array.isArray`. */
+export const isSeveral = (part: MessagePart): part is readonly ModelMessage[] => Array.isArray(part);
+
+export const messagesIn = (parts: readonly MessagePart[]): readonly ModelMessage[] => parts.flat();
 
 export interface ModelRequest {
   /** `local:<name>` or `openai:<name>`; the part before the colon picks the engine. */
   model: string;
-  messages: readonly ModelMessage[];
-  /** Which of the messages are the same objects, unchanged, in later requests: what is made of them can be kept. */
-  lasting?: readonly MessageRange[];
+  messages: readonly MessagePart[];
   tools: readonly ToolDescription[];
   /** The maximum of new tokens; absent for the engine's default. */
   maxTokens?: number;

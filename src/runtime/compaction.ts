@@ -1,6 +1,6 @@
 import { ModelError, type ModelEvent, type ModelMessage } from "../models/engine.ts";
-import { NO_TURNS } from "./prompt-room.ts";
-import type { Compaction, LoopEvent, Purpose, RunInput, Summary } from "./protocol.ts";
+import { keptWhere, NO_TURNS } from "./prompt-room.ts";
+import type { Compaction, LoopEvent, PlaceRange, Purpose, RunInput, Summary } from "./protocol.ts";
 import { keptItems, tokensWith, wordForWord } from "./summary.ts";
 
 export type StreamModel = (
@@ -8,7 +8,7 @@ export type StreamModel = (
   signal: AbortSignal,
   purpose: Purpose,
   /** The places of the turns that come after the first message. */
-  kept: number[],
+  kept: PlaceRange[],
 ) => AsyncIterable<ModelEvent[]>;
 
 /** All parts together. */
@@ -52,11 +52,8 @@ export async function* compact(
 function turnsAt({ kept = NO_TURNS, conversation }: RunInput, places: readonly number[]) {
   const shown = new Set(places);
   return {
-    kept: {
-      places: kept.places.filter((_, at) => shown.has(at)),
-      tokens: kept.tokens.filter((_, at) => shown.has(at)),
-    },
-    conversation: conversation.filter((_, at) => shown.has(kept.places.length + at)),
+    kept: keptWhere(kept, (at) => shown.has(at)),
+    conversation: conversation.filter((_, at) => shown.has(kept.tokens.length + at)),
   };
 }
 

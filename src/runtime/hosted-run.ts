@@ -1,11 +1,11 @@
-import type { MessageRange, ModelMessage, ToolCall, ToolDescription } from "../models/engine.ts";
+import type { MessagePart, ModelMessage, ToolCall, ToolDescription } from "../models/engine.ts";
 import type { Durability } from "../storage/store.ts";
 import type { Wait } from "../tools/tool.ts";
 import type { RunTrace } from "../traces/traces.ts";
 import type { RunTally } from "./model-call.ts";
 import { messagesAsMade } from "./named-call.ts";
 import { messagesOf } from "./prompt.ts";
-import type { JournalCall, LoopEvent, RunInput, Turn } from "./protocol.ts";
+import type { JournalCall, LoopEvent, PlaceRange, RunInput, Turn } from "./protocol.ts";
 
 /** A run as it is passed to the host: what the worker needs, and what stays on the host's side. */
 export interface HostedRun {
@@ -18,8 +18,7 @@ export interface HostedRun {
   input: RunInput;
   /** What each turn of its conversation takes of a prompt, in tokens. */
   turnTokens: number[];
-  /** What each turn is in a request, if it is the same object in every request; else null. Empty if none is. */
-  turnMessages: readonly (ModelMessage | null)[];
+  turnMessages: TurnMessages;
   /** Whether its prompt holds what a stranger may have written (docs/contract/runtime.md, Taint). */
   isTainted: boolean;
   /** False where nobody can be asked for an approval. */
@@ -36,6 +35,17 @@ export interface HostedRun {
    */
   sink(events: LoopEvent[], durability: Durability, waits: readonly WaitingCall[]): Promise<void>;
 }
+
+/** What a run's turns are in requests, where that is the same objects in every request. Empty if nothing is. */
+export interface TurnMessages {
+  /** Of each turn; null for one that is to be read. */
+  each: readonly (ModelMessage | null)[];
+  /** Of `TURNS_TOGETHER` turns each, from the place `first` on; null where one of them is to be read. */
+  together: readonly (readonly ModelMessage[] | null)[];
+  first: number;
+}
+export const NO_MESSAGES: TurnMessages = { each: [], together: [], first: 0 };
+export const TURNS_TOGETHER = 8;
 
 /** A call exactly as it was made, its input as it would be executed, and what it waits for. */
 export interface WaitingCall {
@@ -95,34 +105,36 @@ export function takeGoAhead({ missing }: HeldRun, { id, name, input }: ToolCall)
 function forWorker({ input, turnTokens }: HostedRun): RunInput {
   const count = keptTurns(input).length;
   if (count === 0) return input;
-  const kept = { places: Array.from({ length: count }, (_, at) => at), tokens: turnTokens.slice(0, count) };
+  const kept = { places: [{ from: 0, to: count }], tokens: turnTokens.slice(0, count) };
   return { ...input, kept, conversation: input.conversation.slice(count) };
 }
 
 /**
  * A prompt's messages, with the turns at these places after the first. Calls are as a model would have made them that is
- * offered these tools. `lasting` are the ranges of messages that later requests have too.
+ * offered these tools.
  */
 export function withKept(
   prompt: readonly ModelMessage[],
-  places: readonly number[],
+  places: readonly PlaceRange[],
   { input, turnMessages }: HostedRun,
   tools: readonly ToolDescription[],
-): { messages: readonly ModelMessage[]; lasting: readonly MessageRange[] } {
+): readonly MessagePart[] {
   const asked = messagesAsMade(prompt, tools);
-  if (places.length === 0) return { messages: asked, lasting: [] };
-  const messages = asked.slice(0, 1);
-  const lasting: MessageRange[] = [];
-  for (const place of places) {
-    const same = turnMessages[place];
-    const from = messages.length;
-    const range = lasting.at(-1);
-    if (!same) messages.push(...messagesAsMade(messagesOf(input.conversation[place] as Turn), tools));
-    else if (range?.to === from) range.to = messages.push(same);
-    else lasting.push({ from, to: messages.push(same) });
+  if (places.length === 0) return asked;
+  const { each, together, first } = turnMessages;
+  const parts: MessagePart[] = asked.slice(0, 1);
+  for (const { from, to } of places) {
+    for (let place = from; place < to; ) {
+      const several = place + TURNS_TOGETHER <= to ? together[(place - first) / TURNS_TOGETHER] : null;
+      const one = each[place];
+      if (several) parts.push(several);
+      else if (one) parts.push(one);
+      else parts.push(...messagesAsMade(messagesOf(input.conversation[place] as Turn), tools));
+      place += several ? TURNS_TOGETHER : 1;
+    }
   }
-  messages.push(...asked.slice(1));
-  return { messages, lasting };
+  parts.push(...asked.slice(1));
+  return parts;
 }
 
 /** Sends a run's input: at once, or with what was found in the agent's memory for it. If that fails, it goes without. */

@@ -42,6 +42,21 @@ export interface Prompt {
 
 export const NO_TURNS: KeptTurns = { places: [], tokens: [] };
 
+/** Those of the turns that pass a test of their number among them. */
+export function keptWhere({ places, tokens }: KeptTurns, isShown: (number: number) => boolean): KeptTurns {
+  const shown: KeptTurns = { places: [], tokens: tokens.filter((_, number) => isShown(number)) };
+  let number = 0;
+  for (const { from, to } of places) {
+    for (let place = from; place < to; place++) {
+      if (!isShown(number++)) continue;
+      const last = shown.places.at(-1);
+      if (last?.to === place) last.to++;
+      else shown.places.push({ from: place, to: place + 1 });
+    }
+  }
+  return shown;
+}
+
 /** The characters of a whole prompt for a model with this context. */
 export const roomOf = (contextTokens: number): number =>
   Math.max(1024, (contextTokens - reserveOf(contextTokens)) * CHARACTERS_A_TOKEN);

@@ -3,6 +3,7 @@ import {
   askedText,
   CHARACTERS_A_TOKEN,
   cut,
+  keptWhere,
   NO_TURNS,
   type Prompt,
   READABLE_SKILLS_HEADING,
@@ -82,8 +83,8 @@ export function shrinkPrompt(prompt: Prompt, ratio: number): Prompt {
   const fitted = {
     system,
     summary,
-    kept: { places: kept.places.slice(start), tokens: kept.tokens.slice(start) },
-    turns: prompt.turns.slice(Math.max(0, start - kept.places.length)),
+    kept: keptWhere(kept, (at) => at >= start),
+    turns: prompt.turns.slice(Math.max(0, start - kept.tokens.length)),
     dropped: prompt.dropped + start,
   };
   return tokens.length - start === 1 ? cutLast(fitted, Math.max(256, left * CHARACTERS_A_TOKEN)) : fitted;

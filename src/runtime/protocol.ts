@@ -15,7 +15,7 @@ import type { ToolResult } from "../tools/tool.ts";
  * against 58 for a run with 200 turns). What is sent in one go is one text of several lines, since waking the other thread
  * costs as much as what it is told. A change that an older worker would misread increments the number.
  */
-export const PROTOCOL_VERSION = 9;
+export const PROTOCOL_VERSION = 10;
 
 /** Collects the lines that are sent before anything else runs, and posts them as one text. */
 export function createOutbox(post: (lines: string) => void): (line: string) => void {
@@ -52,7 +52,14 @@ export type WorkerToHost =
    * The host adds the account, the instance, the model, and the tools that the run is offered; and after the first message
    * the turns that it has kept, by their places.
    */
-  | { type: "model.call"; callId: number; runId: string; purpose: Purpose; messages: ModelMessage[]; kept: number[] }
+  | {
+      type: "model.call";
+      callId: number;
+      runId: string;
+      purpose: Purpose;
+      messages: ModelMessage[];
+      kept: PlaceRange[];
+    }
   | { type: "model.cancel"; callId: number }
   | { type: "tool.call"; callId: number; runId: string; call: ToolCall }
   | { type: "tool.cancel"; callId: number }
@@ -148,8 +155,14 @@ export interface Compaction {
  * request as they are. The worker knows their places among the run's turns, and what each takes of a prompt, in tokens.
  */
 export interface KeptTurns {
-  places: number[];
+  places: PlaceRange[];
   tokens: number[];
+}
+
+/** Places from one up to another, which is not among them. */
+export interface PlaceRange {
+  from: number;
+  to: number;
 }
 
 export interface Turn {

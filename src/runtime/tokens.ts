@@ -3,7 +3,7 @@
  * different things: `tokensOf` plans a prompt, which must not overflow, so it rather counts too many; `probableTokens` records a
  * call that nobody has counted, as near as can be; `mostPromptTokens` reserves before a call, and never counts too few.
  */
-import type { ModelMessage, ModelRequest, ToolDescription } from "../models/engine.ts";
+import { isSeveral, type ModelMessage, type ModelRequest, type ToolDescription } from "../models/engine.ts";
 import type { Turn } from "./protocol.ts";
 
 /** What a message costs besides its text: its role, and the marks around it. */
@@ -57,6 +57,8 @@ interface Size {
   characters: number;
   signs: number;
   bytes: number;
+  /** Tokens of what stands around its texts. */
+  around: number;
 }
 
 /** The prompt of a request: its texts, and what stands around them. */
@@ -72,9 +74,9 @@ export function probableTokens(
   prompt: Prompt,
   answerBytes: number,
 ): { promptTokens: number; completionTokens: number } {
-  const { size, around } = measure(prompt);
+  const { bytes, around } = measure(prompt);
   return {
-    promptTokens: Math.ceil(size.bytes / BYTES_A_TOKEN) + around,
+    promptTokens: Math.ceil(bytes / BYTES_A_TOKEN) + around,
     completionTokens: Math.ceil(answerBytes / BYTES_A_TOKEN),
   };
 }
@@ -84,25 +86,32 @@ export function probableTokens(
  * by one, and one for each byte by which a character is longer than ASCII.
  */
 export function mostPromptTokens(prompt: Prompt): number {
-  const { size, around } = measure(prompt);
-  return Math.ceil((size.characters + size.signs) / 2) + (size.bytes - size.characters) + around;
+  const { characters, signs, bytes, around } = measure(prompt);
+  return Math.ceil((characters + signs) / 2) + (bytes - characters) + around;
 }
 
-function measure({ messages, tools, output }: Prompt): { size: Size; around: number } {
-  const size = { characters: 0, signs: 0, bytes: 0 };
-  let around = TOKENS_AROUND * (messages.length + tools.length + 1);
+function measure({ messages, tools, output }: Prompt): Size {
+  const size = { ...NOTHING, around: TOKENS_AROUND };
+  for (const part of messages) {
+    if (isSeveral(part)) addOnce(size, part, (own) => addMessages(own, part));
+    else addMessages(size, [part]);
+  }
+  for (const tool of tools) addOnce(size, tool, (own) => addTool(own, tool));
+  if (output) add(size, JSON.stringify(output.schema));
+  return size;
+}
+
+function addMessages(size: Size, messages: readonly ModelMessage[]): void {
   for (const message of messages) {
     for (const text of textsOf(message)) add(size, text);
-    if (message.role === "user") around += MOST_IMAGE_TOKENS * (message.images?.length ?? 0);
+    size.around += TOKENS_AROUND;
+    if (message.role === "user") size.around += MOST_IMAGE_TOKENS * (message.images?.length ?? 0);
   }
-  for (const tool of tools) {
-    const { characters, signs, bytes } = sizeOfTool(tool);
-    size.characters += characters;
-    size.signs += signs;
-    size.bytes += bytes;
-  }
-  if (output) add(size, JSON.stringify(output.schema));
-  return { size, around };
+}
+
+function addTool(size: Size, tool: ToolDescription): void {
+  add(size, JSON.stringify(tool));
+  size.around += TOKENS_AROUND;
 }
 
 function textsOf(message: ModelMessage): string[] {
@@ -118,14 +127,20 @@ function add(size: Size, text: string): void {
 
 const SIGNS = /[!-@[-`{-~]/g;
 
-/** Tools are the same objects in every request. */
-const measured = new WeakMap<ToolDescription, Size>();
+const NOTHING: Size = { characters: 0, signs: 0, bytes: 0, around: 0 };
 
-function sizeOfTool(tool: ToolDescription): Size {
-  const known = measured.get(tool);
-  if (known !== undefined) return known;
-  const size = { characters: 0, signs: 0, bytes: 0 };
-  add(size, JSON.stringify(tool));
-  measured.set(tool, size);
-  return size;
+/** Tools, and what lasts of a conversation, are the same objects in every request. */
+const measured = new WeakMap<object, Size>();
+
+/** Adds the size of what is measured only once. */
+function addOnce(size: Size, what: object, measureAll: (own: Size) => void): void {
+  const own = measured.get(what) ?? { ...NOTHING };
+  if (!measured.has(what)) {
+    measureAll(own);
+    measured.set(what, own);
+  }
+  size.characters += own.characters;
+  size.signs += own.signs;
+  size.bytes += own.bytes;
+  size.around += own.around;
 }

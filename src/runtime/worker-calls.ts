@@ -80,7 +80,7 @@ export function createWorkerCalls(parts: WorkerCallParts, turns: FairTurns) {
         const asked = {
           ...limits,
           models,
-          ...withKept(messages, kept, run, tools),
+          messages: withKept(messages, kept, run, tools),
           tools,
           purpose,
           accountId,

@@ -21,7 +21,7 @@ import {
 import * as conventions from "@opentelemetry/semantic-conventions/incubating";
 import { cut, type Hide, inputMessages, outputMessages, systemInstructions } from "./content.ts";
 import { createSending, type SendingOptions } from "./sending.ts";
-import type { ModelTrace, RunTrace, ToolTrace, TracedModelCall, TracedRun, Traces } from "./traces.ts";
+import type { ModelTrace, RunTrace, ToolTrace, TracedMessage, TracedModelCall, TracedRun, Traces } from "./traces.ts";
 
 /**
  * The conventions that names and values of attributes follow (docs/contract/operations.md, Traces): the last release that
@@ -175,9 +175,10 @@ export function createTraces(options: TraceOptions): Traces {
           span.setAttribute(conventions.ATTR_GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK, answer.firstMs / 1000);
         }
         if (answer.error !== null) fail(span, answer.error);
+        const messages: readonly TracedMessage[] = call.messages.flat();
         endWith(span, hiding, async (hide) => ({
-          [conventions.ATTR_GEN_AI_SYSTEM_INSTRUCTIONS]: await systemInstructions(call.messages, hide),
-          [conventions.ATTR_GEN_AI_INPUT_MESSAGES]: await inputMessages(call.messages, hide),
+          [conventions.ATTR_GEN_AI_SYSTEM_INSTRUCTIONS]: await systemInstructions(messages, hide),
+          [conventions.ATTR_GEN_AI_INPUT_MESSAGES]: await inputMessages(messages, hide),
           [conventions.ATTR_GEN_AI_OUTPUT_MESSAGES]: await outputMessages(answer, hide),
         }));
       },

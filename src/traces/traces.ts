@@ -35,7 +35,8 @@ export interface RunTrace {
 }
 
 export interface TracedModelCall {
-  messages: readonly TracedMessage[];
+  /** One after the other; some together. */
+  messages: readonly (TracedMessage | readonly TracedMessage[])[];
   maxTokens?: number | undefined;
   temperature?: number | undefined;
 }

@@ -11,7 +11,7 @@ import { stepQueries } from "../../src/messages/runs/past-steps.ts";
 import { createRuns, type Runs } from "../../src/messages/runs/runs.ts";
 import { createTaint } from "../../src/messages/runs/taint.ts";
 import type { Run, StoredEvent } from "../../src/messages/schema.ts";
-import type { HostedRun } from "../../src/runtime/hosted-run.ts";
+import { type HostedRun, NO_MESSAGES } from "../../src/runtime/hosted-run.ts";
 import type { LoopEvent } from "../../src/runtime/protocol.ts";
 import { openStore, type Store } from "../../src/storage/store.ts";
 import { createWalSync } from "../../src/storage/wal-sync.ts";
@@ -92,7 +92,15 @@ beforeEach(async () => {
     prepare(run, journal) {
       if (broken) throw new Error("the workspace cannot be read");
       const input = { runId: run.runId, journal } as HostedRun["input"];
-      return { ...UNTAINTED, agentId: AGENT, models: ["m"], compaction: null, input, turnTokens: [], turnMessages: [] };
+      return {
+        ...UNTAINTED,
+        agentId: AGENT,
+        models: ["m"],
+        compaction: null,
+        input,
+        turnTokens: [],
+        turnMessages: NO_MESSAGES,
+      };
     },
     senderOf: () => ({ id: AGENT, name: "Ada" }),
     retryLater: (retry) => void retries.push(retry),

@@ -9,7 +9,7 @@ import { advance, newProgress } from "../../src/messages/runs/progress.ts";
 import type { Run, StoredEvent } from "../../src/messages/schema.ts";
 import type { ModelEvent, ModelMessage, ToolCall } from "../../src/models/engine.ts";
 import { MAX_STEPS, runAgent } from "../../src/runtime/agent-loop.ts";
-import { holdRun, takeGoAhead, type WaitingCall } from "../../src/runtime/hosted-run.ts";
+import { holdRun, NO_MESSAGES, takeGoAhead, type WaitingCall } from "../../src/runtime/hosted-run.ts";
 import type { LoopEvent, LoopOutcome } from "../../src/runtime/protocol.ts";
 
 /** The model's answers: a text in pieces, and calls; only the last answer has no calls. */
@@ -156,7 +156,7 @@ async function attempt(world: World, lives: number, acts: boolean): Promise<Loop
       tools: [],
       input,
       turnTokens: [10],
-      turnMessages: [],
+      turnMessages: NO_MESSAGES,
     },
     ...{ isTainted: false, mayAsk: true, taint: async () => {}, sink: async () => {} },
   };

@@ -15,6 +15,7 @@ import { createSummaries } from "../../src/messages/summaries.ts";
 import type { ModelAbilities, ModelEvent, ModelMessage } from "../../src/models/engine.ts";
 import { seededRandom } from "../../src/models/local/sampling.ts";
 import { compact } from "../../src/runtime/compaction.ts";
+import { TURNS_TOGETHER } from "../../src/runtime/hosted-run.ts";
 import { buildPrompt, messagesOf, toMessages } from "../../src/runtime/prompt.ts";
 import type { RunInput, Turn } from "../../src/runtime/protocol.ts";
 import { openStore, type Store } from "../../src/storage/store.ts";
@@ -82,17 +83,26 @@ test("whatever is said, every message is shown, in the summary, or counted as le
     // What is kept is what would be read anew.
     const seqs = ({ turns, seen }: RecentMessages) => ({
       seen,
-      sizes: [turns.tokens, turns.tokensWithSteps],
-      turns: turns.all.map(({ messageSeq }) => messageSeq),
-      parts: [0, Math.floor(turns.all.length / 2)].map((start) => turns.from(start, round % 2 === 0)),
+      sizes: [turns.tokens(false), turns.tokens(true)],
+      turns: turns.all().map(({ messageSeq }) => messageSeq),
+      parts: [0, Math.floor(turns.all().length / 2)].map((start) => {
+        const { turnMessages, ...part } = turns.from(start, round % 2 === 0);
+        return { ...part, messages: turnMessages.each };
+      }),
     });
-    expect(seqs(windows.read(run, 0))).toEqual(seqs(createWindows(queries, steps).read(run, 0)));
+    const known = windows.read(run);
+    const anew = createWindows(queries, steps).read(run);
+    // Also of those after a message anywhere, as if a summary stood for the others.
+    const newest = queries.message(asked)?.messageSeq ?? 0;
+    for (const after of [0, upTo(newest - 1), newest - upTo(Math.min(20, newest))]) {
+      expect(seqs(known(after))).toEqual(seqs(anew(after)));
+    }
     // And each part of it what its turns are, one by one.
-    const { turns } = windows.read(run, 0);
-    const from = upTo(turns.all.length - 1);
-    const rest = turns.all.slice(from);
+    const { turns } = known(0);
+    const from = upTo(turns.all().length - 1);
+    const rest = turns.all().slice(from);
     const withSteps = draw() < 0.5;
-    const shown = rest.map((turn) => turn.read(withSteps));
+    const shown = rest.map(({ turn, read }) => (turn ?? read?.(withSteps)) as Turn);
     const { turnMessages, ...told } = turns.from(from, withSteps);
     expect(told).toEqual({
       conversation: shown,
@@ -100,11 +110,17 @@ test("whatever is said, every message is shown, in the summary, or counted as le
       isTainted: rest.some(({ tainted }) => tainted),
     });
     // A message is made once, whatever part of the conversation later prompts show.
-    const later = windows.read(run, rest[0]?.messageSeq ?? 0).turns;
-    const known = new Set(turns.from(0, withSteps).turnMessages);
-    for (const message of later.from(0, withSteps).turnMessages) expect(known.has(message)).toBe(true);
-    for (const [at, message] of turnMessages.entries()) {
+    const later = known(rest[0]?.messageSeq ?? 0).turns.from(0, withSteps).turnMessages;
+    const made = new Set(turns.from(0, withSteps).turnMessages.each);
+    for (const message of later.each) expect(made.has(message)).toBe(true);
+    const { each, together, first } = turnMessages;
+    for (const [at, message] of each.entries()) {
       if (message) expect([message]).toEqual(messagesOf(shown[at] as Turn));
+    }
+    for (const [at, several] of together.entries()) {
+      const start = first + at * TURNS_TOGETHER;
+      const same = each.slice(start, start + TURNS_TOGETHER);
+      expect(several).toEqual(same.includes(null) ? null : (same as ModelMessage[]));
     }
     const room = Math.floor(contextTokens * (0.3 + draw() / 2));
     const { compaction, isTainted, ...part } = history(run, room, model);

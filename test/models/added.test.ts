@@ -3,6 +3,7 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } fr
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { type AddedEngineOptions, createAddedEngine } from "../../src/models/added.ts";
+import { messagesIn } from "../../src/models/engine.ts";
 import type { Dtype } from "../../src/models/store/dtypes.ts";
 import { importModel } from "../../src/models/store/import.ts";
 import { readLoaded } from "../../src/models/store/loaded.ts";
@@ -61,7 +62,7 @@ test("a model answers by its own template, and the log says when it was loaded",
   const events = await collect(ask("one"));
   expect(textOf(events)).toMatch(/^[a-z ]+$/);
   // `<|start|>system\n…<|end|>\n<|start|>user\nHello there<|end|>\n<|start|>assistant\n`, a token for each byte.
-  const bytes = chat("Hello there").messages.reduce(
+  const bytes = messagesIn(chat("Hello there").messages).reduce(
     (sum, { role, content }) => sum + role.length + content.length + 4,
     0,
   );

@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
-import type { ModelMessage } from "../../src/models/engine.ts";
+import { type ModelMessage, messagesIn } from "../../src/models/engine.ts";
 import { OFFERED } from "../../src/models/local/tools/offered.ts";
 import { LOCAL_MODEL } from "../../src/models/local-models.ts";
 import { chat, collect, never, openLocalEngine, SYSTEM, textOf } from "./local-setting.ts";
@@ -46,7 +46,7 @@ test("a stop string ends the answer and is not shown", async () => {
 });
 
 test("the next turn of a conversation finds the earlier turns in the cache", async () => {
-  const messages: ModelMessage[] = [...chat("Name one famous novel.").messages];
+  const messages: ModelMessage[] = [...messagesIn(chat("Name one famous novel.").messages)];
   const first = await collect(engine.stream(chat("", { messages, maxTokens: 16 }), never));
   const usage = first.find((event) => event.type === "usage");
   messages.push({ role: "assistant", content: textOf(first) }, { role: "user", content: "And another?" });

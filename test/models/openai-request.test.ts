@@ -1,10 +1,10 @@
 import { expect, test } from "bun:test";
-import type { MessageRange, ModelMessage, ModelRequest } from "../../src/models/engine.ts";
+import { type MessagePart, type ModelMessage, type ModelRequest, messagesIn } from "../../src/models/engine.ts";
 import { STANDARD_DIALECT, writeRequest } from "../../src/models/openai/request.ts";
 
-const write = (messages: ModelMessage[], lasting: MessageRange[]): string => {
+const write = (messages: readonly MessagePart[]): string => {
   const whose = { accountId: "acct_a", instanceId: "inst_a" };
-  const request: ModelRequest = { model: "openai:mock", messages, lasting, tools: [], ...whose };
+  const request: ModelRequest = { model: "openai:mock", messages, tools: [], ...whose };
   return writeRequest({ ...request, maxTokens: 100 }, "mock", STANDARD_DIALECT);
 };
 
@@ -14,35 +14,26 @@ const said = (number: number): ModelMessage =>
     : { role: "assistant", content: `Answer ${number}: 木` };
 
 /** A request with its own first and last message, and these between. */
-const around = (lasting: ModelMessage[]): ModelMessage[] => [
+const around = (between: readonly MessagePart[]): MessagePart[] => [
   { role: "system", content: "You are Ada." },
-  ...lasting,
+  ...between,
   { role: "user", content: "And now?" },
 ];
 
-test("a conversation that grows, is cut at its start or is changed is written as if none of it had been written before", () => {
-  const conversation: ModelMessage[] = [];
-  for (let round = 0; round < 200; round++) {
-    conversation.push(said(2 * round), said(2 * round + 1));
-    if (round % 7 === 6) conversation.splice(0, round % 3 === 0 ? 8 : 3);
-    if (round % 11 === 10) conversation[conversation.length >> 1] = said(5_000 + round);
-    if (round % 13 === 12) conversation.splice(conversation.length >> 2, 1);
-    const messages = around(conversation);
-    expect(write(messages, [{ from: 1, to: messages.length - 1 }])).toBe(write(messages, []));
-    // Between them a message that is not the same object in the next request.
-    const middle = messages.length >> 1;
-    const apart = messages.with(middle, said(10_000 + round));
-    const ranges = [
-      { from: 1, to: middle },
-      { from: middle + 1, to: apart.length - 1 },
-    ];
-    expect(write(apart, ranges)).toBe(write(apart, []));
+test("messages that are given together are written as they are one by one", () => {
+  const parts: MessagePart[] = [];
+  for (let round = 0; round < 100; round++) {
+    const several = Array.from({ length: round % 10 || 1 }, (_, at) => said(10 * round + at));
+    parts.push(round % 3 === 0 ? said(10 * round) : several);
+    if (round % 7 === 6) parts.splice(0, 3);
+    if (round % 11 === 10) parts.splice(parts.length >> 1, 1);
+    expect(write(around(parts))).toBe(write(around(messagesIn(parts))));
   }
 });
 
-test("what lasts of a conversation is written once", () => {
+test("what is given together is written once", () => {
   let reads = 0;
-  const conversation = Array.from({ length: 40 }, (_, at): ModelMessage => {
+  const several = Array.from({ length: 40 }, (_, at): ModelMessage => {
     const { role, content } = said(at);
     return Object.defineProperty({ role, content } as ModelMessage, "content", {
       enumerable: true,
@@ -52,9 +43,8 @@ test("what lasts of a conversation is written once", () => {
       },
     });
   });
-  const messages = around(conversation);
-  write(messages, [{ from: 1, to: 41 }]);
+  write(around([several]));
   expect(reads).toBe(40);
-  write(messages, [{ from: 1, to: 41 }]);
+  write(around([said(1), several]));
   expect(reads).toBe(40);
 });

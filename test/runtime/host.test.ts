@@ -2,10 +2,10 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { z } from "zod";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/lib/log.ts";
-import { ModelError, type ModelEvent } from "../../src/models/engine.ts";
+import { ModelError, type ModelEvent, messagesIn } from "../../src/models/engine.ts";
 import { createHost, type Host } from "../../src/runtime/host.ts";
 import type { HostBounds } from "../../src/runtime/host-places.ts";
-import type { HostedRun, WaitingCall } from "../../src/runtime/hosted-run.ts";
+import { type HostedRun, NO_MESSAGES, type WaitingCall } from "../../src/runtime/hosted-run.ts";
 import type { ModelCall } from "../../src/runtime/model-call.ts";
 import { buildPrompt, toMessages } from "../../src/runtime/prompt.ts";
 import type { LoopEvent, LoopOutcome, RunInput, Turn, WorkerToHost } from "../../src/runtime/protocol.ts";
@@ -86,7 +86,7 @@ function observed(runId: string, input: RunInput = inputOf(runId), committed?: (
     tools: [{ name: `tool of ${runId}`, description: "", inputSchema: {} }],
     input,
     turnTokens: input.conversation.map(tokensOfTurn),
-    turnMessages: [],
+    turnMessages: NO_MESSAGES,
     isTainted: false,
     mayAsk: true,
     async taint() {},
@@ -125,7 +125,7 @@ test("what was found in the agent's memory is in the prompt, and a search that f
     one.run("inst_a", { ...seen.run, recall });
     expect(await seen.ended).toEqual(COMPLETED);
   }
-  const systems = asked.map(({ messages }) => messages[0]?.content);
+  const systems = asked.map(({ messages }) => messagesIn(messages)[0]?.content);
   expect(systems).toEqual([expect.stringContaining("Maren prefers tea."), expect.not.stringContaining("Maren")]);
 });
 
@@ -345,7 +345,7 @@ test("a run whose prompt cannot be built fails alone", async () => {
 
 const input = z.object({});
 const callThenSay: Stream = async function* ({ messages }) {
-  if (messages.at(-1)?.role === "tool") yield [{ type: "text", text: "done" }];
+  if (messagesIn(messages).at(-1)?.role === "tool") yield [{ type: "text", text: "done" }];
   else yield [{ type: "tool_call", call: { id: "c", name: "act", input: "{}" } }];
 };
 
@@ -378,7 +378,7 @@ test("a tool acts only once its start is committed", async () => {
 /** A model that calls these tools in one answer, then repeats their results. */
 const callAllThenSay = (...calls: [name: string, input?: object][]): Stream =>
   async function* ({ messages }) {
-    const results = messages.flatMap(({ role, content }) => (role === "tool" ? [content] : []));
+    const results = messagesIn(messages).flatMap(({ role, content }) => (role === "tool" ? [content] : []));
     if (results.length > 0) yield [{ type: "text", text: results.join(" ") }];
     else
       yield calls.map(([name, input = {}], at) => ({
@@ -524,7 +524,7 @@ test("a call goes ahead once: not again in a later step, nor if a crash lost its
   const wait = { kind: "approval", id: "appr_a" } as const;
   const call = { id: "c0", name: "send", input: '{"key":"a"}' };
   const callAgain: Stream = async function* ({ messages }) {
-    if (messages.filter(({ role }) => role === "tool").length < 3) yield [{ type: "tool_call", call }];
+    if (messagesIn(messages).filter(({ role }) => role === "tool").length < 3) yield [{ type: "tool_call", call }];
   };
   const unknown = { output: "unknown", isError: true };
   for (const [result, times] of [

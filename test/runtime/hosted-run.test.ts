@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import type { ModelMessage, ToolCall } from "../../src/models/engine.ts";
-import { type HostedRun, withKept } from "../../src/runtime/hosted-run.ts";
+import { type MessagePart, type ModelMessage, messagesIn, type ToolCall } from "../../src/models/engine.ts";
+import { type HostedRun, NO_MESSAGES, TURNS_TOGETHER, withKept } from "../../src/runtime/hosted-run.ts";
 import type { Turn } from "../../src/runtime/protocol.ts";
 
 const call: ToolCall = { id: "call_1", name: "weather", input: '{"city":"Rome"}' };
@@ -15,11 +15,11 @@ const turns: Turn[] = [
   { role: "assistant", text: "Fine.", steps: [{ text: "I look.", calls: [{ call, result: "sunny" }] }] },
   { role: "user", text: "Thanks" },
 ];
-const plain = turns.map(({ role, text, steps }): ModelMessage | null => (steps ? null : { role, content: text }));
-const run = { input: { conversation: turns }, turnMessages: plain } as unknown as HostedRun;
+const each = turns.map(({ role, text, steps }): ModelMessage | null => (steps ? null : { role, content: text }));
+const run = { input: { conversation: turns }, turnMessages: { ...NO_MESSAGES, each } } as unknown as HostedRun;
 
-test("the turns that the host has kept come after the first message; those that last are told apart", () => {
-  const { messages, lasting } = withKept([SYSTEM, ASKED], [0, 1, 2, 3, 4], run, []);
+test("the turns that the host has kept come after the first message", () => {
+  const messages = withKept([SYSTEM, ASKED], [{ from: 0, to: 5 }], run, []);
   expect(messages).toEqual([
     SYSTEM,
     { role: "user", content: "Hello" },
@@ -31,23 +31,38 @@ test("the turns that the host has kept come after the first message; those that 
     { role: "user", content: "Thanks" },
     ASKED,
   ]);
-  expect(lasting).toEqual([
-    { from: 1, to: 4 },
-    { from: 7, to: 8 },
-  ]);
-  for (const { from, to } of lasting)
-    for (let at = from; at < to; at++) expect(plain).toContain(messages[at] as ModelMessage);
+  for (const at of [1, 2, 3, 7]) expect(each.includes(messages[at] as ModelMessage)).toBe(true);
 });
 
 test("only the turns at these places are shown", () => {
-  const { messages, lasting } = withKept([SYSTEM, ASKED], [1, 4], run, []);
-  expect(messages).toEqual([SYSTEM, plain[1] as ModelMessage, plain[4] as ModelMessage, ASKED]);
-  expect(lasting).toEqual([{ from: 1, to: 3 }]);
-  expect(withKept([SYSTEM, ASKED], [], run, [])).toEqual({ messages: [SYSTEM, ASKED], lasting: [] });
+  const places = [
+    { from: 1, to: 2 },
+    { from: 4, to: 5 },
+  ];
+  expect(withKept([SYSTEM, ASKED], places, run, [])).toEqual([SYSTEM, each[1], each[4], ASKED] as ModelMessage[]);
+  expect(withKept([SYSTEM, ASKED], [], run, [])).toEqual([SYSTEM, ASKED]);
+});
+
+test("turns that are kept together are the same array in every request, where all of them are shown", () => {
+  const said = Array.from({ length: 30 }, (_, at): ModelMessage => ({ role: "user", content: String(at) }));
+  const together = [3, 11, 19].map((at) => (at === 11 ? null : said.slice(at, at + TURNS_TOGETHER)));
+  const long = { input: {}, turnMessages: { each: said, together, first: 3 } } as unknown as HostedRun;
+  const shown = (from: number, to: number) => withKept([SYSTEM, ASKED], [{ from, to }], long, []).slice(1, -1);
+  expect(shown(0, 30)).toEqual([
+    ...said.slice(0, 3),
+    together[0],
+    ...said.slice(11, 19),
+    together[2],
+    ...said.slice(27),
+  ] as MessagePart[]);
+  expect(shown(3, 27)[0]).toBe(together[0] as MessagePart);
+  for (let from = 0; from < 30; from++) {
+    for (let to = from + 1; to <= 30; to++) expect(messagesIn(shown(from, to))).toEqual(said.slice(from, to));
+  }
 });
 
 test("calls of kept turns, too, are shown as a model makes them that calls tools by `call_tool`", () => {
-  const { messages } = withKept([SYSTEM, ASKED], [3], run, [CALL_TOOL]);
+  const messages = withKept([SYSTEM, ASKED], [{ from: 3, to: 4 }], run, [CALL_TOOL]);
   const input = '{"name":"weather","input":{"city":"Rome"}}';
   expect(messages[1]).toMatchObject({ toolCalls: [{ id: "call_1", name: "call_tool", input }] });
 });

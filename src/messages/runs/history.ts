@@ -7,7 +7,7 @@ import { tokensOf } from "../../runtime/tokens.ts";
 import type { Conversation, StoredSummary } from "../schema.ts";
 import { asSummary, type Summaries } from "../summaries.ts";
 import { type Compacting, type PlannedCompaction, summarises } from "./compacting.ts";
-import { type PromptTurns, type Size, TurnList } from "./turn-list.ts";
+import type { PromptTurns } from "./turn-list.ts";
 import type { RunOfPrompt, Windows } from "./window.ts";
 
 /** The conversation's part of a run's prompt. */
@@ -34,33 +34,32 @@ export const createHistory =
   (run, room, model) => {
     const conversation = findConversation(run.conversationId);
     const withSteps = model.tools === true && model.prompt === "full";
-    const tokensIn = (size: Size) => (withSteps ? size.tokensWithSteps : size.tokens);
     const textTokens = (one: StoredSummary) => tokensOf(summaryText(asSummary(one)));
     // One that was made for a much larger model would leave no room.
     const usable = summaries.of(run.conversationId).filter((one) => textTokens(one) <= room * MOST_OF_ROOM);
-    let summary: StoredSummary | undefined;
-    let summaryTokens = 0;
-    let turns = new TurnList();
-    let before = 0;
-    let all = 0;
+    const messagesAfter = windows.read(run);
+    const shownWith = (summary?: StoredSummary) => {
+      const { turns, seen } = messagesAfter(summary?.toSeq ?? 0);
+      const summaryTokens = summary ? textTokens(summary) : 0;
+      const before = Math.max(0, (conversation?.messageCount ?? 0) - (summary?.messages ?? 0) - seen);
+      const fits = before === 0 && summaryTokens + turns.allTokens(withSteps) <= room;
+      return { summary, summaryTokens, turns, before, fits };
+    };
     // The summary that stands for the fewest messages and leaves room for the others; else the latest.
-    for (const one of [undefined, ...usable.toReversed()]) {
-      const recent = windows.read(run, one?.toSeq ?? 0);
-      summary = one;
-      summaryTokens = one ? textTokens(one) : 0;
-      turns = recent.turns;
-      before = Math.max(0, (conversation?.messageCount ?? 0) - (one?.messages ?? 0) - recent.seen);
-      all = tokensIn(turns);
-      if (before === 0 && summaryTokens + all <= room) break;
+    let shown = shownWith();
+    for (const one of usable.toReversed()) {
+      if (shown.fits) break;
+      shown = shownWith(one);
     }
-    const fits = before === 0 && summaryTokens + all <= room;
-    const tokens = fits ? [] : turns.all.map(tokensIn);
+    const { summary, summaryTokens, turns, before, fits } = shown;
+    const tokens = fits ? [] : turns.tokens(withSteps);
     const start = fits ? 0 : startOfWindow(tokens, room - summaryTokens, before);
     const compaction =
       fits || run.messageId === "" || !conversation || !summarises(model)
         ? null
         : compacting.plan({
-            ...{ run, conversation, summary, summaryTokens, turns: turns.all, tokens, start, before, room, withSteps },
+            ...{ run, conversation, summary, summaryTokens, tokens, start, before, room, withSteps },
+            turns: turns.all(),
             contextTokens: model.contextTokens,
           });
     const part = turns.from(start, withSteps);

@@ -5,7 +5,7 @@ import type { Workspaces } from "../../agents/workspaces.ts";
 import type { Instances } from "../../instances/instances.ts";
 import { fence } from "../../lib/untrusted.ts";
 import type { ModelAbilities, ModelEngine, OutputForm, ToolDescription } from "../../models/engine.ts";
-import type { HostedRun } from "../../runtime/hosted-run.ts";
+import { type HostedRun, NO_MESSAGES } from "../../runtime/hosted-run.ts";
 import { conversationRoom, type Frame, PROMPT_FILES, tokensOfMemories } from "../../runtime/prompt.ts";
 import {
   canReadSkills,
@@ -160,7 +160,7 @@ export function prepareUnkept(
   if (!agent || parts.instances.find(run.instanceId)?.status !== "running") return null;
   const history: ReadHistory = (_, room) => ({
     ...chooseTurns(turns, room),
-    turnMessages: [],
+    turnMessages: NO_MESSAGES,
     compaction: null,
     isTainted,
   });

@@ -1,6 +1,14 @@
 import { isObject } from "../../lib/is-object.ts";
 import { isTooDeep } from "../../lib/json-depth.ts";
-import type { ModelMessage, ModelRequest, OutputForm, ToolDescription } from "../engine.ts";
+import {
+  isSeveral,
+  type MessagePart,
+  type ModelMessage,
+  type ModelRequest,
+  messagesIn,
+  type OutputForm,
+  type ToolDescription,
+} from "../engine.ts";
 
 /** What a server does not support, learnt from its refusals, so that the next request is accepted at once. */
 export interface Dialect {
@@ -102,7 +110,7 @@ function wordsOf(refusal: string): string {
 
 /** What a tenant may have written in a request, piece by piece: nothing is copied. */
 export const textsOf = ({ messages, tools, stop, output }: ModelRequest): string[] =>
-  stringsIn([messages.map((message) => ({ ...message, images: undefined })), tools, stop, output]);
+  stringsIn([messagesIn(messages).map((message) => ({ ...message, images: undefined })), tools, stop, output]);
 
 /** All strings, with the names of fields. */
 function stringsIn(value: unknown): string[] {
@@ -122,46 +130,24 @@ export function writeRequest(request: ModelRequest & { maxTokens: number }, mode
     stop: request.stop?.length ? request.stop : undefined,
     response_format: request.output && writeOutputForm(request.output, dialect.outputForm),
   });
-  const messages = writeMessages(request.messages, request.lasting).join(",");
   const tools = request.tools.length === 0 ? "" : `,"tools":[${request.tools.map(writeTool).join(",")}]`;
-  return `{"model":${JSON.stringify(model)},"messages":[${messages}],${options.slice(1, -1)}${tools}}`;
+  // In one `join`, so that a long conversation is copied once.
+  const pieces = [`{"model":${JSON.stringify(model)},"messages":[`];
+  for (const [at, part] of request.messages.entries()) pieces.push(at === 0 ? "" : ",", writePart(part));
+  pieces.push("],", options.slice(1, -1), tools, "}");
+  return pieces.join("");
 }
 
-/** So many of the lasting messages are written together, and kept: a conversation's window moves by as many. */
-const BLOCK = 8;
+/** Of the older part of a conversation: it is only written once. */
+const writtenParts = new WeakMap<readonly ModelMessage[], string>();
 
-interface Block {
-  messages: readonly ModelMessage[];
-  written: string;
-}
-
-/** By their first message. */
-const blocks = new WeakMap<ModelMessage, Block>();
-
-/** The messages as JSON, in pieces. A long conversation is only written where it is new. */
-function writeMessages(messages: readonly ModelMessage[], lasting: ModelRequest["lasting"] = []): string[] {
-  const pieces: string[] = [];
-  let at = 0;
-  const writeUpTo = (end: number) => {
-    for (; at < end; at++) pieces.push(JSON.stringify(writeMessage(messages[at] as ModelMessage)));
-  };
-  for (const { from, to } of lasting) {
-    writeUpTo(from);
-    for (; at + BLOCK <= to; at += BLOCK) pieces.push(writeBlock(messages, at));
-  }
-  writeUpTo(messages.length);
-  return pieces;
-}
-
-function writeBlock(all: readonly ModelMessage[], from: number): string {
-  const first = all[from] as ModelMessage;
-  const known = blocks.get(first);
-  if (known?.messages.every((message, at) => message === all[from + at])) return known.written;
-  const messages = all.slice(from, from + BLOCK);
-  const written = messages.map((message) => JSON.stringify(writeMessage(message))).join(",");
-  blocks.set(first, { messages, written });
-  // Where the window begins elsewhere now, blocks of the old order would be kept beside the new ones.
-  for (const message of messages.slice(1)) blocks.delete(message);
+/** As JSON, without the brackets around an array. */
+function writePart(part: MessagePart): string {
+  if (!isSeveral(part)) return JSON.stringify(writeMessage(part));
+  const known = writtenParts.get(part);
+  if (known !== undefined) return known;
+  const written = part.map(writePart).join(",");
+  writtenParts.set(part, written);
   return written;
 }
 

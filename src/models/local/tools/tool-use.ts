@@ -1,6 +1,6 @@
 /** What a request says about tools, on its way to the model process. */
 import { languageOf } from "../../../lib/language.ts";
-import type { ModelMessage, ModelRequest } from "../../engine.ts";
+import { type ModelMessage, type ModelRequest, messagesIn } from "../../engine.ts";
 import { isToolName, type ToolName } from "./examples.ts";
 import type { MadeCall } from "./tell.ts";
 
@@ -16,7 +16,9 @@ export interface ToolUse {
  * Undefined if no tool can be used: none that the model knows is offered, the run has called others, or the conversation
  * is in another language than English, which is the only one that the examples and the answers are in.
  */
-export function toolUseOf({ messages, tools }: Pick<ModelRequest, "messages" | "tools">): ToolUse | undefined {
+export function toolUseOf(request: Pick<ModelRequest, "messages" | "tools">): ToolUse | undefined {
+  const messages = messagesIn(request.messages);
+  const { tools } = request;
   const offered = tools.map(({ name }) => name).filter(isToolName);
   const asked = messages.findLastIndex(({ role }) => role === "user");
   const question = messages[asked]?.content;

@@ -1,0 +1,99 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { newId } from "../../src/lib/id.ts";
+import { NO_ORIGIN } from "../../src/messages/exchange.ts";
+import { type MessageQueries, messageQueries } from "../../src/messages/queries.ts";
+import { stepQueries } from "../../src/messages/runs/past-steps.ts";
+import { createWindows } from "../../src/messages/runs/window.ts";
+import { openStore, type Store } from "../../src/storage/store.ts";
+
+let dataDir: string;
+let store: Store;
+let queries: MessageQueries;
+/** The conversations that were read anew, in order. */
+let readAnew: string[];
+beforeEach(() => {
+  dataDir = mkdtempSync(join(tmpdir(), "roost-windows-"));
+  store = openStore(dataDir);
+  store.sqlite.run("PRAGMA foreign_keys = OFF");
+  const stored = messageQueries(store.db);
+  readAnew = [];
+  queries = {
+    ...stored,
+    recent(conversationId, limit) {
+      readAnew.push(conversationId);
+      return stored.recent(conversationId, limit);
+    },
+  };
+});
+afterEach(() => {
+  store.close();
+  rmSync(dataDir, { recursive: true });
+});
+
+const AGENT = "agt_a";
+
+function say(conversationId: string, count = 1): void {
+  store.transaction(() => {
+    store.sqlite.run(
+      "INSERT OR IGNORE INTO conversations (conversation_id, agent_id, updated_at, created_at) VALUES (?, ?, 0, 0)",
+      [conversationId, AGENT],
+    );
+    for (let left = count; left > 0; left--) {
+      queries.insertMessage({
+        ...{ messageId: newId("msg"), agentId: AGENT, conversationId, runId: newId("run"), role: "user" },
+        ...{ text: "Hello", tainted: false, createdAt: 0, senderType: "x", senderId: "x", senderName: "x" },
+        ...{ inReplyTo: null, finishReason: null, promptTokens: null, completionTokens: null, ...NO_ORIGIN },
+      });
+    }
+  });
+}
+
+/** Of a conversation's next prompt. */
+const nextOf = (conversationId: string) => ({ runId: "", messageId: "", agentId: AGENT, conversationId });
+
+test("however long a conversation becomes, its prompts read only what is new, and consider its 1,000 newest messages", () => {
+  const windows = createWindows(queries, stepQueries(store.db));
+  for (let said = 10; said <= 3_000; said += 10) {
+    say("conv_long", 10);
+    const { turns, seen } = windows.read(nextOf("conv_long"))(0);
+    expect({ seen, shown: turns.all().length }).toEqual({ seen: Math.min(said, 1_000), shown: Math.min(said, 1_000) });
+  }
+  expect(readAnew).toEqual(["conv_long"]);
+});
+
+test("with more conversations in use than there is memory for, most are still not read anew for each prompt", () => {
+  let now = 0;
+  const memory = 3 * 100 * 400;
+  const windows = createWindows(queries, stepQueries(store.db), memory, () => now);
+  const names = ["conv_a", "conv_b", "conv_c", "conv_d"];
+  for (const name of names) say(name, 100);
+  const prompts = (rounds: number) => {
+    readAnew = [];
+    for (let round = 0; round < rounds; round++) {
+      for (const name of names) {
+        now += 1_000;
+        expect(windows.read(nextOf(name))(0).seen).toBe(100);
+      }
+    }
+    return readAnew;
+  };
+  prompts(1);
+  const anew = prompts(5);
+  expect(anew.length).toBe(5);
+  expect(new Set(anew)).toEqual(new Set(["conv_d"]));
+  // One that nobody writes to any more makes room.
+  names.shift();
+  now += 60_000;
+  prompts(1);
+  expect(prompts(5)).toEqual([]);
+});
+
+test("a conversation that is larger than the memory is answered all the same", () => {
+  const windows = createWindows(queries, stepQueries(store.db), 1_000);
+  say("conv_a", 100);
+  for (let round = 0; round < 3; round++) expect(windows.read(nextOf("conv_a"))(0).seen).toBe(100);
+  expect(readAnew.length).toBe(3);
+});
