@@ -10,12 +10,13 @@ const MODELS = [
   { id: "mock", max_model_len: LARGE },
   { id: "small", context_length: SMALL },
   { id: "medium", meta: { n_ctx: 8_192 } },
+  { id: "huge", max_model_len: 262_144 },
 ];
 const FACT = /Fact \d+: [^\n]*?\./g;
 
 let it: Conversation;
 beforeAll(async () => {
-  it = await startConversation({ ROOST_MODELS: "small, medium" }, undefined, [], { models: MODELS });
+  it = await startConversation({ ROOST_MODELS: "small, medium, huge" }, undefined, [], { models: MODELS });
 });
 afterAll(() => it.stop());
 beforeEach(() => it.begin());
@@ -70,6 +71,21 @@ test("of 400 messages, a model of 32,768 tokens still knows the facts of the fir
   expect(shown).toContain(`Summary of ${covered} earlier messages`);
   // The messages themselves stay.
   expect(rowsOf(`messages WHERE conversation_id = '${defaultOf(it.agent)}'`)).toBe(402);
+});
+
+test("more than a thousand short messages are summarised, though the context has room for all of them", async () => {
+  await useModel("openai:huge");
+  writeMessages(it.server, it.agent, longTalk(1_010, 20));
+  const { prompt, shown, kinds } = await ask("what colour is house 3?");
+  expect(kinds).toContain("context.compacted");
+  for (let at = 0; at < 10; at++) expect(shown).toContain(`the colour of house ${at} is shade${at}.`);
+  expect(shown).not.toContain("not shown.)");
+  // About half of them stay, so that the next summary is not soon.
+  expect(prompt.messages.length).toBeGreaterThan(400);
+  expect(prompt.messages.length).toBeLessThan(520);
+  const next = await ask("and of house 4?");
+  expect(next.summaries).toEqual([]);
+  expect(next.shown).toContain("the colour of house 4 is shade4.");
 });
 
 test("of messages without end from before, the newest are summarised within a few messages, and the others counted", async () => {

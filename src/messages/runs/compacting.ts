@@ -13,11 +13,14 @@ import type { Conversation, Message, StoredSummary } from "../schema.ts";
 import { asSummary, type Summaries } from "../summaries.ts";
 import type { StepQueries } from "./past-steps.ts";
 import type { PastMessage } from "./turn-list.ts";
-import type { RunOfPrompt } from "./window.ts";
+import { type RunOfPrompt, WINDOW_MESSAGES } from "./window.ts";
 
 /** A model with a smaller context, or one that follows only a short prompt, cannot summarise. */
 const MIN_CONTEXT_TOKENS = 4_096;
-/** The messages that stay take at most this share of the conversation's room, so that the next summary is not soon. */
+/**
+ * The messages that stay take at most this share of the conversation's room, and are at most this share of those that a
+ * prompt considers, so that the next summary is not soon.
+ */
 const KEPT_SHARE = 1 / 2;
 const SUMMARY_SHARE = 1 / 8;
 const MAX_SUMMARY_TOKENS = 2_000;
@@ -228,14 +231,15 @@ interface Source {
 const messagesToWait = (failures: number): number => Math.min(MAX_PAUSE, PAUSE * 2 ** (failures - 1));
 
 /**
- * Where the messages begin that stay: as many of the newest as take at most `room`, and so that no earlier message comes
- * after them in the conversation. The message to answer always stays.
+ * Where the messages begin that stay: as many of the newest as take at most `room`, half a window at most, and so that no
+ * earlier message comes after them in the conversation. The message to answer always stays.
  */
 function startOfKept(turns: readonly PastMessage[], tokens: readonly number[], room: number): number {
   let left = room;
   let start = turns.length - 1;
   left -= tokens[start] ?? 0;
-  while (start > 0 && left >= (tokens[start - 1] ?? 0)) left -= tokens[--start] ?? 0;
+  const first = Math.max(0, turns.length - WINDOW_MESSAGES * KEPT_SHARE);
+  while (start > first && left >= (tokens[start - 1] ?? 0)) left -= tokens[--start] ?? 0;
   for (let newestBefore = Math.max(0, ...turns.slice(0, start).map(({ messageSeq }) => messageSeq)); ; start++) {
     const one = turns[start];
     if (one === undefined) return turns.length - 1;
