@@ -3,7 +3,7 @@ import type { Durability } from "../storage/store.ts";
 import type { Wait } from "../tools/tool.ts";
 import type { RunTrace } from "../traces/traces.ts";
 import type { RunTally } from "./model-call.ts";
-import { messagesAsMade } from "./named-call.ts";
+import { lastingAsMade, messagesAsMade } from "./named-call.ts";
 import { messagesOf } from "./prompt.ts";
 import type { JournalCall, LoopEvent, PlaceRange, RunInput, Turn } from "./protocol.ts";
 
@@ -38,9 +38,9 @@ export interface HostedRun {
 
 /** What a run's turns are in requests, where that is the same objects in every request. Empty if nothing is. */
 export interface TurnMessages {
-  /** Of each turn; null for one that is to be read. */
-  each: readonly (ModelMessage | null)[];
-  /** Of `TURNS_TOGETHER` turns each, from the place `first` on; null where one of them is to be read. */
+  /** Of each turn; null where it is not. */
+  each: readonly (MessagePart | null)[];
+  /** Of `TURNS_TOGETHER` turns each, from the place `first` on. */
   together: readonly (readonly ModelMessage[] | null)[];
   first: number;
 }
@@ -121,14 +121,15 @@ export function withKept(
 ): readonly MessagePart[] {
   const asked = messagesAsMade(prompt, tools);
   if (places.length === 0) return asked;
+  const asMade = lastingAsMade(tools);
   const { each, together, first } = turnMessages;
   const parts: MessagePart[] = asked.slice(0, 1);
   for (const { from, to } of places) {
     for (let place = from; place < to; ) {
       const several = place + TURNS_TOGETHER <= to ? together[(place - first) / TURNS_TOGETHER] : null;
       const one = each[place];
-      if (several) parts.push(several);
-      else if (one) parts.push(one);
+      if (several) parts.push(asMade(several));
+      else if (one) parts.push(asMade(one));
       else parts.push(...messagesAsMade(messagesOf(input.conversation[place] as Turn), tools));
       place += several ? TURNS_TOGETHER : 1;
     }

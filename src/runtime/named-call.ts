@@ -1,4 +1,10 @@
-import type { ModelMessage, ToolCall, ToolDescription } from "../models/engine.ts";
+import {
+  isSeveral,
+  type MessagePart,
+  type ModelMessage,
+  type ToolCall,
+  type ToolDescription,
+} from "../models/engine.ts";
 import type { CALL_TOOL as NAME } from "../tools/tool.ts";
 import { canonical, inputAsJson, inputAsText } from "./call-input.ts";
 
@@ -38,4 +44,22 @@ export function messagesAsMade(
       ? { ...message, toolCalls: message.toolCalls.map(asMade) }
       : message,
   );
+}
+
+/** By the messages as they are kept. */
+const asMadeFor = new WeakMap<readonly ModelMessage[], { offered: string; messages: readonly ModelMessage[] }>();
+
+/** The same for messages that are the same objects in every request: so are those that are returned. */
+export function lastingAsMade(offered: readonly ToolDescription[]): (part: MessagePart) => MessagePart {
+  if (!offered.some(({ name }) => name === CALL_TOOL)) return (part) => part;
+  const names = offered.map(({ name }) => name).join(" ");
+  return (part) => {
+    // A call is never alone: what it returned follows.
+    if (!isSeveral(part)) return part;
+    const known = asMadeFor.get(part);
+    if (known?.offered === names) return known.messages;
+    const messages = messagesAsMade(part, offered);
+    asMadeFor.set(part, { offered: names, messages });
+    return messages;
+  };
 }

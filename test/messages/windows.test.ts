@@ -4,29 +4,38 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { newId } from "../../src/lib/id.ts";
 import { NO_ORIGIN } from "../../src/messages/exchange.ts";
-import { type MessageQueries, messageQueries } from "../../src/messages/queries.ts";
-import { stepQueries } from "../../src/messages/runs/past-steps.ts";
+import { type MessageQueries, messageQueries, type NewMessage } from "../../src/messages/queries.ts";
+import { type StepQueries, stepQueries } from "../../src/messages/runs/past-steps.ts";
 import { createWindows } from "../../src/messages/runs/window.ts";
 import { openStore, type Store } from "../../src/storage/store.ts";
 
 let dataDir: string;
 let store: Store;
 let queries: MessageQueries;
+let steps: StepQueries;
 /** The conversations that were read anew, in order. */
 let readAnew: string[];
+/** How many texts were read one by one: long ones, and those of answers with steps. */
+let textsRead: number;
 beforeEach(() => {
   dataDir = mkdtempSync(join(tmpdir(), "roost-windows-"));
   store = openStore(dataDir);
   store.sqlite.run("PRAGMA foreign_keys = OFF");
   const stored = messageQueries(store.db);
   readAnew = [];
+  textsRead = 0;
   queries = {
     ...stored,
     recent(conversationId, limit) {
       readAnew.push(conversationId);
       return stored.recent(conversationId, limit);
     },
+    text(messageSeq) {
+      textsRead++;
+      return stored.text(messageSeq);
+    },
   };
+  steps = stepQueries(store.db);
 });
 afterEach(() => {
   store.close();
@@ -35,27 +44,27 @@ afterEach(() => {
 
 const AGENT = "agt_a";
 
-function say(conversationId: string, count = 1): void {
+function say(conversationId: string, count = 1, text = "Hello"): void {
   store.transaction(() => {
     store.sqlite.run(
       "INSERT OR IGNORE INTO conversations (conversation_id, agent_id, updated_at, created_at) VALUES (?, ?, 0, 0)",
       [conversationId, AGENT],
     );
-    for (let left = count; left > 0; left--) {
-      queries.insertMessage({
-        ...{ messageId: newId("msg"), agentId: AGENT, conversationId, runId: newId("run"), role: "user" },
-        ...{ text: "Hello", tainted: false, createdAt: 0, senderType: "x", senderId: "x", senderName: "x" },
-        ...{ inReplyTo: null, finishReason: null, promptTokens: null, completionTokens: null, ...NO_ORIGIN },
-      });
-    }
+    for (let left = count; left > 0; left--) queries.insertMessage(messageOf(conversationId, "user", text));
   });
 }
+
+const messageOf = (conversationId: string, role: "user" | "agent", text: string): NewMessage => ({
+  ...{ messageId: newId("msg"), agentId: AGENT, conversationId, runId: newId("run"), role, text, tainted: false },
+  ...{ createdAt: 0, senderType: "x", senderId: "x", senderName: "x", inReplyTo: null, finishReason: null },
+  ...{ promptTokens: null, completionTokens: null, ...NO_ORIGIN },
+});
 
 /** Of a conversation's next prompt. */
 const nextOf = (conversationId: string) => ({ runId: "", messageId: "", agentId: AGENT, conversationId });
 
 test("however long a conversation becomes, its prompts read only what is new, and consider its 1,000 newest messages", () => {
-  const windows = createWindows(queries, stepQueries(store.db));
+  const windows = createWindows(queries, steps);
   for (let said = 10; said <= 3_000; said += 10) {
     say("conv_long", 10);
     const { turns, seen } = windows.read(nextOf("conv_long"))(0);
@@ -67,7 +76,7 @@ test("however long a conversation becomes, its prompts read only what is new, an
 test("with more conversations in use than there is memory for, most are still not read anew for each prompt", () => {
   let now = 0;
   const memory = 3 * 100 * 400;
-  const windows = createWindows(queries, stepQueries(store.db), memory, () => now);
+  const windows = createWindows(queries, steps, memory, () => now);
   const names = ["conv_a", "conv_b", "conv_c", "conv_d"];
   for (const name of names) say(name, 100);
   const prompts = (rounds: number) => {
@@ -92,8 +101,36 @@ test("with more conversations in use than there is memory for, most are still no
 });
 
 test("a conversation that is larger than the memory is answered all the same", () => {
-  const windows = createWindows(queries, stepQueries(store.db), 1_000);
+  const windows = createWindows(queries, steps, 1_000);
   say("conv_a", 100);
   for (let round = 0; round < 3; round++) expect(windows.read(nextOf("conv_a"))(0).seen).toBe(100);
   expect(readAnew.length).toBe(3);
+});
+
+test("long texts and steps are read once, as long as prompts show them", () => {
+  const windows = createWindows(queries, steps);
+  const call = { id: "1", name: "now", input: "{}", result: { output: "noon", isError: false } };
+  for (let said = 1; said <= 20; said++) {
+    say("conv_a", 1, "word ".repeat(1_000));
+    store.transaction(() => {
+      const answer = messageOf("conv_a", "agent", "It is noon.");
+      queries.insertMessage(answer);
+      steps.add(answer, [{ text: "", calls: [call] }]);
+    });
+    const { conversation } = windows.read(nextOf("conv_a"))(0).turns.from(0, true);
+    expect(conversation.map(({ text }) => text.length)).toEqual(Array(said).fill([5_000, 11]).flat());
+    expect(conversation.every(({ role, steps }) => role === "user" || steps?.[0]?.calls[0]?.result === "noon")).toBe(
+      true,
+    );
+    expect(textsRead).toBe(2 * said);
+  }
+  // A model without tools is shown the texts alone.
+  const plain = windows.read(nextOf("conv_a"))(0).turns.from(0, false).conversation;
+  expect(plain.some(({ steps }) => steps !== undefined)).toBe(false);
+  // What is no longer shown is given up, and read again for a larger model.
+  textsRead = 0;
+  windows.read(nextOf("conv_a"))(0).turns.from(30, true);
+  expect(textsRead).toBe(0);
+  windows.read(nextOf("conv_a"))(0).turns.from(20, true);
+  expect(textsRead).toBe(10);
 });

@@ -1,6 +1,14 @@
 import { expect, test } from "bun:test";
-import { type MessagePart, type ModelMessage, messagesIn, type ToolCall } from "../../src/models/engine.ts";
+import {
+  type MessagePart,
+  type ModelMessage,
+  messagesIn,
+  type ToolCall,
+  type ToolDescription,
+} from "../../src/models/engine.ts";
 import { type HostedRun, NO_MESSAGES, TURNS_TOGETHER, withKept } from "../../src/runtime/hosted-run.ts";
+import { messagesAsMade } from "../../src/runtime/named-call.ts";
+import { messagesOf } from "../../src/runtime/prompt.ts";
 import type { Turn } from "../../src/runtime/protocol.ts";
 
 const call: ToolCall = { id: "call_1", name: "weather", input: '{"city":"Rome"}' };
@@ -65,4 +73,17 @@ test("calls of kept turns, too, are shown as a model makes them that calls tools
   const messages = withKept([SYSTEM, ASKED], [{ from: 3, to: 4 }], run, [CALL_TOOL]);
   const input = '{"name":"weather","input":{"city":"Rome"}}';
   expect(messages[1]).toMatchObject({ toolCalls: [{ id: "call_1", name: "call_tool", input }] });
+});
+
+test("what lasts is the same object in later requests also where calls are shown as made by `call_tool`", () => {
+  const part = messagesOf(turns[3] as Turn);
+  const held = { input: {}, turnMessages: { ...NO_MESSAGES, each: [part] } } as unknown as HostedRun;
+  const shown = (tools: ToolDescription[]) => withKept([SYSTEM, ASKED], [{ from: 0, to: 1 }], held, tools)[1];
+  expect(shown([])).toBe(part);
+  const made = shown([CALL_TOOL]) as ModelMessage[];
+  expect(made).toEqual([...messagesAsMade(part, [CALL_TOOL])]);
+  expect(made).not.toEqual(part);
+  expect(shown([CALL_TOOL])).toBe(made);
+  // Offered by its name, it is called by it.
+  expect(shown([CALL_TOOL, { ...CALL_TOOL, name: "weather" }])).toEqual(part);
 });

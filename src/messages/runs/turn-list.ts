@@ -1,5 +1,6 @@
-import type { ModelMessage } from "../../models/engine.ts";
-import { TURNS_TOGETHER, type TurnMessages } from "../../runtime/hosted-run.ts";
+import type { MessagePart, ModelMessage } from "../../models/engine.ts";
+import { NO_MESSAGES, TURNS_TOGETHER, type TurnMessages } from "../../runtime/hosted-run.ts";
+import { messagesOf } from "../../runtime/prompt.ts";
 import type { Turn } from "../../runtime/protocol.ts";
 
 /** A message of a conversation, as prompts show it. */
@@ -11,10 +12,8 @@ export interface PastMessage {
   tokens: number;
   tokensWithSteps: number;
   tainted: boolean;
-  /** As every prompt shows it, and what that is in a request; null if it is to be read. */
+  /** Null for a long text, and one with steps, which are read once a prompt shows them. */
   turn: Turn | null;
-  message: ModelMessage | null;
-  /** Reads a long text, and steps, only now. */
   read: ((withSteps: boolean) => Turn) | null;
 }
 
@@ -38,6 +37,9 @@ export interface Turns {
   from(place: number, withSteps: boolean): PromptTurns;
 }
 
+/** Of a message, besides its text. */
+const MESSAGE_BYTES = 320;
+
 /**
  * A conversation's messages, each answer after what it answers. What prompts take of each is kept side by side: to look at
  * each message of a long conversation takes longer than all the rest of a prompt, since most are no longer in the
@@ -50,12 +52,22 @@ export class TurnList {
   readonly #tokensWithSteps: number[] = [];
   readonly #tainted: boolean[] = [];
   readonly #turns: (Turn | null)[] = [];
-  readonly #messages: (ModelMessage | null)[] = [];
-  /** Of `TURNS_TOGETHER` turns each; null where one of them is to be read. */
+  /** What the turns are in requests. */
+  readonly #messages: (MessagePart | null)[] = [];
+  /** Of `TURNS_TOGETHER` turns each, once they have been read. */
   readonly #together: (readonly ModelMessage[] | null)[] = [];
+  #characters = 0;
+  #hasSteps = false;
+  /** Before this place, nothing is kept of what is read only when it is shown. */
+  #firstRead = 0;
+
+  /** The memory that it takes, about: its texts are kept twice, also as requests have them. */
+  get bytes(): number {
+    return this.#all.length * MESSAGE_BYTES + 2 * this.#characters;
+  }
 
   /** Adds one that is newer than all others: after what it answers, if that is among them, or else at the end. */
-  add(one: PastMessage): void {
+  add(one: PastMessage, kept?: { turn: Turn; message: MessagePart }): void {
     const asked = one.askedSeq === null ? -1 : this.#seqs.lastIndexOf(one.askedSeq);
     const at = asked < 0 ? this.#all.length : asked + 1;
     insert(this.#all, at, one);
@@ -63,9 +75,18 @@ export class TurnList {
     insert(this.#tokens, at, one.tokens);
     insert(this.#tokensWithSteps, at, one.tokensWithSteps);
     insert(this.#tainted, at, one.tainted);
-    insert(this.#turns, at, one.turn);
-    insert(this.#messages, at, one.message);
+    insert(this.#turns, at, null);
+    insert(this.#messages, at, null);
     this.#together.length = Math.min(this.#together.length, Math.floor(at / TURNS_TOGETHER));
+    this.#hasSteps ||= hasSteps(one);
+    if (kept) this.#keep(at, kept.turn, kept.message);
+    else if (one.turn) this.#keep(at, one.turn);
+  }
+
+  #keep(at: number, turn: Turn, message = partOf(messagesOf(turn))): void {
+    this.#turns[at] = turn;
+    this.#messages[at] = message;
+    this.#characters += charactersOf(turn);
   }
 
   /** Whether a message with this number is among them. */
@@ -76,8 +97,11 @@ export class TurnList {
   /** A list of the newer messages alone. */
   newerThan(messageSeq: number): TurnList {
     const list = new TurnList();
-    const newer = this.#all.filter((one) => one.messageSeq > messageSeq);
-    for (const one of newer.sort((a, b) => a.messageSeq - b.messageSeq)) list.add(one);
+    const newer = [...this.#all.entries()].filter(([, one]) => one.messageSeq > messageSeq);
+    for (const [at, one] of newer.sort(([, a], [, b]) => a.messageSeq - b.messageSeq)) {
+      const [turn, message] = [this.#turns[at], this.#messages[at]];
+      list.add(one, turn && message ? { turn, message } : undefined);
+    }
     return list;
   }
 
@@ -91,7 +115,11 @@ export class TurnList {
       all: () => this.#all.slice(start, end),
       tokens: (withSteps) => tokens(withSteps).slice(start, end),
       allTokens: (withSteps) => sumOf(tokens(withSteps), start, end),
-      from: (place, withSteps) => this.#between(start + place, end, withSteps),
+      from: (place, withSteps) => ({
+        ...this.#shown(start + place, end, withSteps),
+        turnTokens: tokens(withSteps).slice(start + place, end),
+        isTainted: this.#tainted.slice(start + place, end).includes(true),
+      }),
     };
   }
 
@@ -105,26 +133,62 @@ export class TurnList {
     return isAnswer && Number(seqs[start + 1]) < Number(seqs[start]) ? null : start;
   }
 
-  #between(start: number, end: number, withSteps: boolean): PromptTurns {
-    const read = (turn: Turn | null, at: number) => turn ?? this.#all[start + at]?.read?.(withSteps);
-    const turns = this.#turns.slice(start, end);
-    return {
-      conversation: (turns.includes(null) ? turns.map(read) : turns) as Turn[],
-      turnTokens: (withSteps ? this.#tokensWithSteps : this.#tokens).slice(start, end),
-      turnMessages: this.#messagesBetween(start, end),
-      isTainted: this.#tainted.slice(start, end).includes(true),
-    };
+  #shown(start: number, end: number, withSteps: boolean): Pick<PromptTurns, "conversation" | "turnMessages"> {
+    const isAsKept = withSteps || !this.#hasSteps;
+    this.#forgetBefore(start);
+    for (let at = this.#turns.indexOf(null, start); at >= 0 && at < end; at = this.#turns.indexOf(null, at + 1)) {
+      const one = this.#all[at] as PastMessage;
+      if (!isAsKept && hasSteps(one)) continue;
+      const turn = one.read?.(withSteps);
+      if (turn) this.#keep(at, turn);
+    }
+    const each = this.#messages.slice(start, end);
+    const conversation = this.#turns.slice(start, end) as Turn[];
+    if (isAsKept) return { conversation, turnMessages: { each, ...this.#togetherBetween(start, end) } };
+    // A model without tools is shown the texts of a conversation in which another one has used some.
+    for (const [at, one] of this.#all.slice(start, end).entries()) {
+      if (!hasSteps(one) || one.read === null) continue;
+      conversation[at] = one.read(false);
+      each[at] = null;
+    }
+    return { conversation, turnMessages: { ...NO_MESSAGES, each } };
   }
 
-  #messagesBetween(start: number, end: number): TurnMessages {
-    const [from, to] = [Math.ceil(start / TURNS_TOGETHER), Math.floor(end / TURNS_TOGETHER)];
-    for (let at = this.#together.length; at < to; at++) {
-      const several = this.#messages.slice(at * TURNS_TOGETHER, (at + 1) * TURNS_TOGETHER);
-      this.#together.push(several.includes(null) ? null : (several as ModelMessage[]));
+  /** Gives up what was read of messages that prompts show no longer. */
+  #forgetBefore(start: number): void {
+    for (let at = this.#firstRead; at < start; at++) {
+      const turn = this.#turns[at];
+      if (!turn || this.#all[at]?.read === null) continue;
+      this.#characters -= charactersOf(turn);
+      this.#turns[at] = this.#messages[at] = null;
+      this.#together[Math.floor(at / TURNS_TOGETHER)] = null;
     }
-    const together = this.#together.slice(from, to);
-    return { each: this.#messages.slice(start, end), together, first: from * TURNS_TOGETHER - start };
+    this.#firstRead = start;
   }
+
+  #togetherBetween(start: number, end: number): Pick<TurnMessages, "together" | "first"> {
+    const [from, to] = [Math.ceil(start / TURNS_TOGETHER), Math.floor(end / TURNS_TOGETHER)];
+    while (this.#together.length < to) this.#together.push(null);
+    for (let at = from; at < to; at++) {
+      this.#together[at] ??= this.#messages
+        .slice(at * TURNS_TOGETHER, (at + 1) * TURNS_TOGETHER)
+        .flat() as ModelMessage[];
+    }
+    return { together: this.#together.slice(from, to), first: from * TURNS_TOGETHER - start };
+  }
+}
+
+const partOf = (messages: ModelMessage[]): MessagePart => (messages.length === 1 && messages[0]) || messages;
+
+const hasSteps = ({ tokens, tokensWithSteps }: PastMessage): boolean => tokens !== tokensWithSteps;
+
+function charactersOf({ text, steps = [] }: Turn): number {
+  let sum = text.length;
+  for (const step of steps) {
+    sum += step.text.length;
+    for (const { call, result } of step.calls) sum += call.name.length + call.input.length + result.length;
+  }
+  return sum;
 }
 
 /** Mostly at the end, where `splice` takes several times as long. */

@@ -1,5 +1,4 @@
 import { fence, neutralise } from "../../lib/untrusted.ts";
-import { messagesOf } from "../../runtime/prompt.ts";
 import type { Turn } from "../../runtime/protocol.ts";
 import { tokensOf, tokensOfMessage } from "../../runtime/tokens.ts";
 import type { MessageQueries, RecentMessage } from "../queries.ts";
@@ -11,12 +10,8 @@ import { type PastMessage, TurnList, type Turns } from "./turn-list.ts";
 export const WINDOW_MESSAGES = 1_000;
 /** So many more are kept until the oldest are removed, all at once: then a prompt need not arrange the others anew. */
 const SPARE_MESSAGES = 256;
-/**
- * Memory for all conversations together: their short texts, also as requests have them, and `MESSAGE_BYTES` for each
- * message.
- */
+/** Memory for all conversations together. */
 const KEPT_BYTES = 32 * 1024 * 1024;
-const MESSAGE_BYTES = 320;
 /** A conversation is in use for so long after a prompt. */
 const IN_USE_MS = 60_000;
 
@@ -56,6 +51,7 @@ interface Window {
   newestId: string;
   /** The messages without an answer, by their runs. */
   unanswered: Map<string, number>;
+  /** What it took when it was kept: what prompts have read since is counted at the next one. */
   bytes: number;
   usedMs: number;
 }
@@ -85,6 +81,7 @@ export function createWindows(
    */
   function keep(conversationId: string, window: Window, isNew: boolean): void {
     const now = nowMs();
+    window.bytes = window.list.bytes;
     for (const [oldest, { usedMs }] of kept) {
       if (total + window.bytes <= keptBytes) break;
       if (isNew && now - usedMs < IN_USE_MS) return;
@@ -104,9 +101,7 @@ export function createWindows(
     if (role === "user") window.unanswered.set(runId, messageSeq);
     else if (bytes > 0) window.unanswered.delete(runId);
     if (role === "agent" && bytes === 0) return;
-    const past = pastOf(message, askedSeq);
-    window.list.add(past);
-    window.bytes += bytesOf(past);
+    window.list.add(pastOf(message, askedSeq));
   }
 
   /** Removes the oldest messages, once there are many more than a prompt considers. */
@@ -116,8 +111,6 @@ export function createWindows(
     const removed = seqs.splice(0, seqs.length - WINDOW_MESSAGES).at(-1) ?? 0;
     window.list = window.list.newerThan(removed);
     for (const [runId, messageSeq] of unanswered) if (messageSeq <= removed) unanswered.delete(runId);
-    const left = window.list.after(removed, null).all();
-    window.bytes = left.reduce((sum, one) => sum + bytesOf(one), 0);
   }
 
   /** With the messages since it was kept; read anew if there are too many to be sure that none is missing. */
@@ -151,12 +144,9 @@ export function createWindows(
     }
     const size = { tokens, tokensWithSteps: tokens + (stepTokens ?? 0) };
     const past = { messageSeq, askedSeq, ...size, tainted };
-    // Most are short and without steps, and every prompt of their conversation shows them.
-    if (shortText !== null && stepTokens === null) {
-      const turn = turnOf(shortText, false);
-      return { ...past, turn, message: messagesOf(turn)[0] ?? null, read: null };
-    }
-    return { ...past, turn: null, message: null, read: (withSteps) => turnOf(queries.text(messageSeq), withSteps) };
+    // Most are short and without steps.
+    if (shortText !== null && stepTokens === null) return { ...past, turn: turnOf(shortText, false), read: null };
+    return { ...past, turn: null, read: (withSteps) => turnOf(queries.text(messageSeq), withSteps) };
   }
 
   return {
@@ -182,11 +172,9 @@ export function createWindows(
 function withText({ messageSeq, tainted, text, tokens: ofText }: Message): PastMessage {
   const tokens = tokensOfMessage(ofText);
   const size = { tokens, tokensWithSteps: tokens };
-  return { messageSeq, askedSeq: null, ...size, tainted, turn: { role: "user", text }, message: null, read: null };
+  return { messageSeq, askedSeq: null, ...size, tainted, turn: { role: "user", text }, read: null };
 }
 
 const newWindow = (): Window => ({
   ...{ list: new TurnList(), seqs: [], newestId: "", unanswered: new Map(), bytes: 0, usedMs: 0 },
 });
-
-const bytesOf = ({ turn }: PastMessage): number => MESSAGE_BYTES + 2 * (turn?.text.length ?? 0);
