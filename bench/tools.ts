@@ -8,6 +8,8 @@ const AGENTS = 64;
 /** Messages to each agent, too few to fill its prompt. */
 const EACH = 15;
 const CALLS_A_MESSAGE = 4;
+/** So many more messages with calls to each agent make a long conversation. */
+const LONG = 100;
 const ALONE = 200;
 
 /** What a call of a tool costs beside the function itself, and how many calls 64 agents make at once. */
@@ -23,7 +25,7 @@ export async function benchTools(): Promise<Row[]> {
   await timeCalls(host, `${path}/${agents[0]}`, ALONE / 4);
   const alone = await timeCalls(host, `${path}/${agents[0]}`, ALONE);
   const bare = await timeBare(ALONE);
-  const many = (message: string) =>
+  const many = (message: string, each = EACH) =>
     runLoad({
       url: host.server.url,
       method: "POST",
@@ -32,13 +34,15 @@ export async function benchTools(): Promise<Row[]> {
       body: JSON.stringify({ message, stream: true }),
       agents,
       connections: AGENTS,
-      requests: AGENTS * EACH,
+      requests: AGENTS * each,
       seconds: 60,
       until: "event: run.completed",
     });
   await many("Hello");
   const plain = await many("Hello");
   const calling = await many("once: four");
+  await many("once: four", LONG);
+  const later = await many("once: four");
   const [p50, p99] = [median(alone), percentile(alone, 0.99)];
   return [
     {
@@ -64,7 +68,13 @@ export async function benchTools(): Promise<Row[]> {
       baseline: { what: "of one step, without", value: plain.perSecond },
     },
     {
-      figure: "calls of tools in these",
+      figure: `the same after ${LONG} such messages more to each`,
+      value: later.perSecond,
+      unit: "messages/s",
+      baseline: { what: "before", value: calling.perSecond },
+    },
+    {
+      figure: "calls of tools in the first of these",
       value: calling.perSecond * CALLS_A_MESSAGE,
       unit: "calls/s",
     },
