@@ -152,9 +152,9 @@ export function messageQueries(db: Db) {
       .limit(1)
       .offset(p("count")),
   );
-  const textBySeq = prepared(db, () =>
+  const messageBySeq = prepared(db, () =>
     db
-      .select({ text })
+      .select()
       .from(messages)
       .where(eq(messageSeq, p("messageSeq"))),
   );
@@ -202,7 +202,7 @@ export function messageQueries(db: Db) {
     /** After this one, oldest first. */
     since: (conversationId: string, after: number, limit: number): RecentMessage[] =>
       since.all({ conversationId, after, limit }),
-    text: (messageSeq: number): string => textBySeq.get({ messageSeq })?.text ?? "",
+    messageAt: (messageSeq: number): Message | undefined => messageBySeq.get({ messageSeq }),
     startRun: (runId: string, start: Pick<Run, (typeof STARTING)[number]>) => void startRun.run({ runId, ...start }),
     setProgress: (runId: string, progress: Pick<Run, (typeof PROGRESS)[number]>) =>
       void setProgress.run({ runId, ...progress }),

@@ -35,7 +35,7 @@ test("no query of the hot path reads a whole history", () => {
     queries.stoppedIn("i", 100);
     queries.agentsWithUnfinished();
     queries.recent("a", 10);
-    queries.text(7);
+    queries.messageAt(7);
     queries.reply("a", "m");
     queries.sizes("a", "desc", 5, 10);
     queries.page("a", "desc", 5, 10);

@@ -30,9 +30,9 @@ beforeEach(() => {
       readAnew.push(conversationId);
       return stored.recent(conversationId, limit);
     },
-    text(messageSeq) {
+    messageAt(messageSeq) {
       textsRead++;
-      return stored.text(messageSeq);
+      return stored.messageAt(messageSeq);
     },
   };
   steps = stepQueries(store.db);
@@ -75,7 +75,7 @@ test("however long a conversation becomes, its prompts read only what is new, an
 
 test("with more conversations in use than there is memory for, most are still not read anew for each prompt", () => {
   let now = 0;
-  const memory = 3 * 100 * 400;
+  const memory = 3 * 100 * 350;
   const windows = createWindows(queries, steps, memory, () => now);
   const names = ["conv_a", "conv_b", "conv_c", "conv_d"];
   for (const name of names) say(name, 100);

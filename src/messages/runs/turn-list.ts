@@ -12,10 +12,10 @@ export interface PastMessage {
   tokens: number;
   tokensWithSteps: number;
   tainted: boolean;
-  /** Null for a long text, and one with steps, which are read once a prompt shows them. */
-  turn: Turn | null;
-  read: ((withSteps: boolean) => Turn) | null;
 }
+
+/** Reads a message as prompts show it. */
+export type ReadTurn = (messageSeq: number, withSteps: boolean) => Turn;
 
 /** What a prompt takes of a conversation. */
 export interface PromptTurns {
@@ -37,8 +37,8 @@ export interface Turns {
   from(place: number, withSteps: boolean): PromptTurns;
 }
 
-/** Of a message, besides its text. */
-const MESSAGE_BYTES = 320;
+/** Of a message, and of its turn besides the text. */
+const [MESSAGE_BYTES, TURN_BYTES] = [140, 150];
 
 /**
  * A conversation's messages, each answer after what it answers. What prompts take of each is kept side by side: to look at
@@ -51,23 +51,32 @@ export class TurnList {
   readonly #tokens: number[] = [];
   readonly #tokensWithSteps: number[] = [];
   readonly #tainted: boolean[] = [];
+  /** With their steps. Null until a prompt shows them. */
   readonly #turns: (Turn | null)[] = [];
   /** What the turns are in requests. */
   readonly #messages: (MessagePart | null)[] = [];
-  /** Of `TURNS_TOGETHER` turns each, once they have been read. */
+  /** Of `TURNS_TOGETHER` turns each, once a prompt shows them. */
   readonly #together: (readonly ModelMessage[] | null)[] = [];
-  #characters = 0;
+  readonly #read: ReadTurn;
   #hasSteps = false;
-  /** Before this place, nothing is kept of what is read only when it is shown. */
-  #firstRead = 0;
+  /** No turns are kept before this place. */
+  #firstKept = 0;
+  #turnBytes = 0;
 
-  /** The memory that it takes, about: its texts are kept twice, also as requests have them. */
-  get bytes(): number {
-    return this.#all.length * MESSAGE_BYTES + 2 * this.#characters;
+  constructor(read: ReadTurn) {
+    this.#read = read;
   }
 
-  /** Adds one that is newer than all others: after what it answers, if that is among them, or else at the end. */
-  add(one: PastMessage, kept?: { turn: Turn; message: MessagePart }): void {
+  /** The memory that it takes, about. */
+  get bytes(): number {
+    return this.#all.length * MESSAGE_BYTES + this.#turnBytes;
+  }
+
+  /**
+   * Adds one that is newer than all others: after what it answers, if that is among them, or else at the end. Its turn is
+   * given if it has been read, and what that is in requests if that has been made.
+   */
+  add(one: PastMessage, turn: Turn | null = null, message?: MessagePart | null): void {
     const asked = one.askedSeq === null ? -1 : this.#seqs.lastIndexOf(one.askedSeq);
     const at = asked < 0 ? this.#all.length : asked + 1;
     insert(this.#all, at, one);
@@ -79,14 +88,13 @@ export class TurnList {
     insert(this.#messages, at, null);
     this.#together.length = Math.min(this.#together.length, Math.floor(at / TURNS_TOGETHER));
     this.#hasSteps ||= hasSteps(one);
-    if (kept) this.#keep(at, kept.turn, kept.message);
-    else if (one.turn) this.#keep(at, one.turn);
+    if (turn) this.#keep(at, turn, message);
   }
 
-  #keep(at: number, turn: Turn, message = partOf(messagesOf(turn))): void {
+  #keep(at: number, turn: Turn, message: MessagePart | null = null): void {
     this.#turns[at] = turn;
-    this.#messages[at] = message;
-    this.#characters += charactersOf(turn);
+    this.#messages[at] = message ?? partOf(messagesOf(turn));
+    this.#turnBytes += bytesOf(turn);
   }
 
   /** Whether a message with this number is among them. */
@@ -96,12 +104,10 @@ export class TurnList {
 
   /** A list of the newer messages alone. */
   newerThan(messageSeq: number): TurnList {
-    const list = new TurnList();
+    const list = new TurnList(this.#read);
     const newer = [...this.#all.entries()].filter(([, one]) => one.messageSeq > messageSeq);
-    for (const [at, one] of newer.sort(([, a], [, b]) => a.messageSeq - b.messageSeq)) {
-      const [turn, message] = [this.#turns[at], this.#messages[at]];
-      list.add(one, turn && message ? { turn, message } : undefined);
-    }
+    newer.sort(([, a], [, b]) => a.messageSeq - b.messageSeq);
+    for (const [at, one] of newer) list.add(one, this.#turns[at], this.#messages[at]);
     return list;
   }
 
@@ -138,32 +144,30 @@ export class TurnList {
     this.#forgetBefore(start);
     for (let at = this.#turns.indexOf(null, start); at >= 0 && at < end; at = this.#turns.indexOf(null, at + 1)) {
       const one = this.#all[at] as PastMessage;
-      if (!isAsKept && hasSteps(one)) continue;
-      const turn = one.read?.(withSteps);
-      if (turn) this.#keep(at, turn);
+      if (isAsKept || !hasSteps(one)) this.#keep(at, this.#read(one.messageSeq, hasSteps(one)));
     }
     const each = this.#messages.slice(start, end);
     const conversation = this.#turns.slice(start, end) as Turn[];
     if (isAsKept) return { conversation, turnMessages: { each, ...this.#togetherBetween(start, end) } };
     // A model without tools is shown the texts of a conversation in which another one has used some.
     for (const [at, one] of this.#all.slice(start, end).entries()) {
-      if (!hasSteps(one) || one.read === null) continue;
-      conversation[at] = one.read(false);
+      if (!hasSteps(one)) continue;
+      conversation[at] = this.#read(one.messageSeq, false);
       each[at] = null;
     }
     return { conversation, turnMessages: { ...NO_MESSAGES, each } };
   }
 
-  /** Gives up what was read of messages that prompts show no longer. */
+  /** Gives up turns that prompts show no longer. */
   #forgetBefore(start: number): void {
-    for (let at = this.#firstRead; at < start; at++) {
+    for (let at = this.#firstKept; at < start; at++) {
       const turn = this.#turns[at];
-      if (!turn || this.#all[at]?.read === null) continue;
-      this.#characters -= charactersOf(turn);
+      if (!turn) continue;
+      this.#turnBytes -= bytesOf(turn);
       this.#turns[at] = this.#messages[at] = null;
-      this.#together[Math.floor(at / TURNS_TOGETHER)] = null;
+      if (at / TURNS_TOGETHER < this.#together.length) this.#together[Math.floor(at / TURNS_TOGETHER)] = null;
     }
-    this.#firstRead = start;
+    this.#firstKept = start;
   }
 
   #togetherBetween(start: number, end: number): Pick<TurnMessages, "together" | "first"> {
@@ -182,13 +186,14 @@ const partOf = (messages: ModelMessage[]): MessagePart => (messages.length === 1
 
 const hasSteps = ({ tokens, tokensWithSteps }: PastMessage): boolean => tokens !== tokensWithSteps;
 
-function charactersOf({ text, steps = [] }: Turn): number {
-  let sum = text.length;
+/** Its texts are kept twice, also as requests have them. */
+function bytesOf({ text, steps = [] }: Turn): number {
+  let bytes = TURN_BYTES + 2 * text.length;
   for (const step of steps) {
-    sum += step.text.length;
-    for (const { call, result } of step.calls) sum += call.name.length + call.input.length + result.length;
+    bytes += TURN_BYTES + 2 * step.text.length;
+    for (const { call, result } of step.calls) bytes += TURN_BYTES + 2 * (call.input.length + result.length);
   }
-  return sum;
+  return bytes;
 }
 
 /** Mostly at the end, where `splice` takes several times as long. */

@@ -4,7 +4,7 @@ import { tokensOf, tokensOfMessage } from "../../runtime/tokens.ts";
 import type { MessageQueries, RecentMessage } from "../queries.ts";
 import type { Message, Run } from "../schema.ts";
 import type { StepQueries } from "./past-steps.ts";
-import { type PastMessage, TurnList, type Turns } from "./turn-list.ts";
+import { type ReadTurn, TurnList, type Turns } from "./turn-list.ts";
 
 /** How many of the newest messages a prompt considers; of those, the texts that fit the model's context are read. */
 export const WINDOW_MESSAGES = 1_000;
@@ -40,6 +40,23 @@ const labelOf = ({ agentId, senderId, senderName }: Message): string =>
   senderId === agentId
     ? "[You are a copy of yourself that does one part of a larger task. This is your part; your answer is its result:]\n"
     : `[The agent ${senderName} writes this, not your user. It gets your answer:]\n`;
+
+type Origin = Pick<Message, "role" | "originType" | "tainted">;
+
+const isFromAgent = ({ role, originType }: Origin): boolean => role === "user" && originType === "agent";
+
+/** What a prompt says before a text that is not just said by a person or answered by the agent. */
+function wordsBefore(message: Origin, whole: () => Message | undefined): string {
+  if (message.role === "agent") return message.originType === null ? "" : ANNOUNCED;
+  const asking = isFromAgent(message) ? whole() : undefined;
+  return asking ? labelOf(asking) : "";
+}
+
+function turnOf(message: Origin, words: string, text: string): Turn {
+  if (message.role === "agent") return { role: "assistant", text: words + text };
+  if (words === "") return { role: "user", text };
+  return { role: "user", text: words + (message.tainted ? fence(text) : neutralise(text)) };
+}
 
 /** Of the marks around what a stranger may have written. */
 const MARKS_TOKENS = 100;
@@ -101,7 +118,7 @@ export function createWindows(
     if (role === "user") window.unanswered.set(runId, messageSeq);
     else if (bytes > 0) window.unanswered.delete(runId);
     if (role === "agent" && bytes === 0) return;
-    window.list.add(pastOf(message, askedSeq));
+    show(window.list, message, askedSeq);
   }
 
   /** Removes the oldest messages, once there are many more than a prompt considers. */
@@ -120,7 +137,7 @@ export function createWindows(
     const newest = known?.seqs.at(-1);
     const since = newest === undefined ? [] : queries.since(conversationId, newest, WINDOW_MESSAGES);
     const follows = known !== undefined && newest !== undefined && since.length < WINDOW_MESSAGES;
-    const window = follows ? known : newWindow();
+    const window = follows ? known : newWindow(read);
     const messages = follows ? since : queries.recent(conversationId, WINDOW_MESSAGES).reverse();
     for (const message of messages) add(window, message);
     shorten(window);
@@ -128,25 +145,25 @@ export function createWindows(
     return window;
   }
 
-  function pastOf(message: RecentMessage, askedSeq: number | null): PastMessage {
-    const { messageSeq, messageId, role, tainted, originType, stepTokens, shortText } = message;
-    const isAnnounced = role === "agent" && originType !== null;
-    const asking = role === "user" && originType === "agent" ? queries.message(messageId) : undefined;
-    const label = asking && labelOf(asking);
-    const words = isAnnounced ? ANNOUNCED : (label ?? "");
-    const marks = label !== undefined && tainted ? MARKS_TOKENS : 0;
+  /** Adds a message to those that prompts show. Most are short and without steps: these need not be read again. */
+  function show(list: TurnList, message: RecentMessage, askedSeq: number | null): void {
+    const { messageSeq, messageId, tainted, stepTokens, shortText } = message;
+    const words = wordsBefore(message, () => queries.message(messageId));
+    const marks = isFromAgent(message) && tainted ? MARKS_TOKENS : 0;
     const tokens = tokensOfMessage(message.tokens) + (words === "" ? 0 : tokensOf(words)) + marks;
-    function turnOf(text: string, withSteps: boolean): Turn {
-      if (label !== undefined) return { role: "user", text: words + (tainted ? fence(text) : neutralise(text)) };
-      if (role === "user") return { role, text };
-      if (isAnnounced) return { role: "assistant", text: words + text };
-      return withSteps && stepTokens !== null ? steps.of(messageId, text) : { role: "assistant", text };
-    }
-    const size = { tokens, tokensWithSteps: tokens + (stepTokens ?? 0) };
-    const past = { messageSeq, askedSeq, ...size, tainted };
-    // Most are short and without steps.
-    if (shortText !== null && stepTokens === null) return { ...past, turn: turnOf(shortText, false), read: null };
-    return { ...past, turn: null, read: (withSteps) => turnOf(queries.text(messageSeq), withSteps) };
+    const past = { messageSeq, askedSeq, tokens, tokensWithSteps: tokens + (stepTokens ?? 0), tainted };
+    list.add(past, shortText !== null && stepTokens === null ? turnOf(message, words, shortText) : null);
+  }
+
+  function read(messageSeq: number, withSteps: boolean): Turn {
+    const message = queries.messageAt(messageSeq);
+    if (message === undefined) return { role: "assistant", text: "" };
+    if (withSteps && message.originType === null) return steps.of(message.messageId, message.text);
+    return turnOf(
+      message,
+      wordsBefore(message, () => message),
+      message.text,
+    );
   }
 
   return {
@@ -158,23 +175,19 @@ export function createWindows(
         const from = Math.max(after, seqs[seqs.length - WINDOW_MESSAGES - 1] ?? 0);
         const seen = from === 0 ? seqs.length : seqs.length - 1 - seqs.findLastIndex((seq) => seq <= from);
         if (own === null) return { turns: list.after(from, null), seen };
-        if (own === undefined) return { turns: new TurnList().after(0, null), seen: 0 };
+        if (own === undefined) return { turns: new TurnList(read).after(0, null), seen: 0 };
         if (own.messageSeq > from && list.has(own.messageSeq)) return { turns: list.after(from, own.messageSeq), seen };
         // It is older than the window only if many more have been written since; it is answered alone.
-        const alone = new TurnList();
-        alone.add(withText(own));
+        const alone = new TurnList(read);
+        const tokens = tokensOfMessage(own.tokens);
+        const { messageSeq, tainted, text } = own;
+        alone.add({ messageSeq, askedSeq: null, tokens, tokensWithSteps: tokens, tainted }, { role: "user", text });
         return { turns: alone.after(0, null), seen };
       };
     },
   };
 }
 
-function withText({ messageSeq, tainted, text, tokens: ofText }: Message): PastMessage {
-  const tokens = tokensOfMessage(ofText);
-  const size = { tokens, tokensWithSteps: tokens };
-  return { messageSeq, askedSeq: null, ...size, tainted, turn: { role: "user", text }, read: null };
-}
-
-const newWindow = (): Window => ({
-  ...{ list: new TurnList(), seqs: [], newestId: "", unanswered: new Map(), bytes: 0, usedMs: 0 },
+const newWindow = (read: ReadTurn): Window => ({
+  ...{ list: new TurnList(read), seqs: [], newestId: "", unanswered: new Map(), bytes: 0, usedMs: 0 },
 });
