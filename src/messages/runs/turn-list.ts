@@ -87,6 +87,7 @@ export class TurnList {
     insert(this.#turns, at, null);
     insert(this.#messages, at, null);
     this.#together.length = Math.min(this.#together.length, Math.floor(at / TURNS_TOGETHER));
+    this.#firstKept = Math.min(this.#firstKept, at);
     this.#hasSteps ||= hasSteps(one);
     if (turn) this.#keep(at, turn, message);
   }

@@ -159,11 +159,8 @@ export function createWindows(
     const message = queries.messageAt(messageSeq);
     if (message === undefined) return { role: "assistant", text: "" };
     if (withSteps && message.originType === null) return steps.of(message.messageId, message.text);
-    return turnOf(
-      message,
-      wordsBefore(message, () => message),
-      message.text,
-    );
+    const words = wordsBefore(message, () => message);
+    return turnOf(message, words, message.text);
   }
 
   return {
