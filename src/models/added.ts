@@ -3,14 +3,7 @@
  * its own: one that cannot be loaded, or crashes, hurts no other, and unloading gives all of its memory back. What is in
  * the store counts when a request arrives, so a running server uses a new model at once.
  */
-import {
-  type ModelAbilities,
-  type ModelEngine,
-  ModelError,
-  type ModelEvent,
-  type ModelRequest,
-  messagesIn,
-} from "./engine.ts";
+import { type ModelAbilities, type ModelEngine, ModelError, type ModelEvent, type ModelRequest } from "./engine.ts";
 import { answerBy, asChat, refuseEndless } from "./local/answer.ts";
 import { defaultThreads } from "./local/physical-cores.ts";
 import { createPlaces, type Wanted } from "./local/places.ts";
@@ -131,7 +124,7 @@ export function createAddedEngine(options: AddedEngineOptions): ModelEngine & { 
   async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelEvent[], void> {
     const model = find(nameIn(request.model));
     const wanted = wantedOf(model);
-    const messages = asChat(messagesIn(request.messages));
+    const messages = asChat(request.messages);
     refuseEndless(messages, model.manifest.contextTokens);
     const { accountId, instanceId, temperature, stop = [], output } = request;
     const leaveQueue = await queue.enter(instanceId, signal);

@@ -2,14 +2,7 @@
  * The local engine: SmolLM2-135M-Instruct and all-MiniLM-L6-v2, which ship with Roost, each in a process of its own
  * (`local/process.ts`) that `local/supervisor.ts` keeps alive. This side turns requests into messages to them.
  */
-import {
-  type ModelAbilities,
-  type ModelEngine,
-  ModelError,
-  type ModelEvent,
-  type ModelRequest,
-  messagesIn,
-} from "./engine.ts";
+import { type ModelAbilities, type ModelEngine, ModelError, type ModelEvent, type ModelRequest } from "./engine.ts";
 import { answerBy, asChat, refuseEndless } from "./local/answer.ts";
 import { EMBED_MODEL } from "./local/embedder.ts";
 import { createEmbeddings, EMBEDDING_THREADS, type EmbedTexts } from "./local/embeddings.ts";
@@ -111,7 +104,7 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
 
   async function* answer(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelEvent[], void> {
     refuseUnknown(request.model);
-    const messages = asChat(messagesIn(request.messages));
+    const messages = asChat(request.messages);
     refuseEndless(messages, CONTEXT_TOKENS);
     // A tool's result is told in fixed words, which have no other form.
     const tools = request.output === undefined ? toolUseOf(request) : undefined;

@@ -36,15 +36,16 @@ export interface HostedRun {
   sink(events: LoopEvent[], durability: Durability, waits: readonly WaitingCall[]): Promise<void>;
 }
 
-/** What a run's turns are in requests, where that is the same objects in every request. Empty if nothing is. */
+/** A run's turns as messages of requests: the same objects in every request, so that what is made of them can be kept. */
 export interface TurnMessages {
-  /** Of each turn; null where it is not. */
+  /** One for each turn, or none at all; null for a turn that is made anew for each request. */
   each: readonly (MessagePart | null)[];
-  /** Of `TURNS_TOGETHER` turns each, from the place `first` on. */
+  /** The same again, `TURNS_TOGETHER` turns in one array; the first array begins with the turn at the place `first`. */
   together: readonly (readonly ModelMessage[] | null)[];
   first: number;
 }
 export const NO_MESSAGES: TurnMessages = { each: [], together: [], first: 0 };
+/** So many that a long conversation is few arrays; what is left over at either end is given one by one. */
 export const TURNS_TOGETHER = 8;
 
 /** A call exactly as it was made, its input as it would be executed, and what it waits for. */

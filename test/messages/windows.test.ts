@@ -75,7 +75,7 @@ test("however long a conversation becomes, its prompts read only what is new, an
 
 test("with more conversations in use than there is memory for, most are still not read anew for each prompt", () => {
   let now = 0;
-  const memory = 3 * 100 * 350;
+  const memory = 3 * 50_000;
   const windows = createWindows(queries, steps, memory, () => now);
   const names = ["conv_a", "conv_b", "conv_c", "conv_d"];
   for (const name of names) say(name, 100);
@@ -98,6 +98,17 @@ test("with more conversations in use than there is memory for, most are still no
   now += 60_000;
   prompts(1);
   expect(prompts(5)).toEqual([]);
+});
+
+test("however short conversations are, no more are kept than there is memory for", () => {
+  const windows = createWindows(queries, steps, 30_000);
+  const names = Array.from({ length: 100 }, (_, at) => `conv_${at}`);
+  for (const name of names) say(name);
+  for (const name of names) windows.read(nextOf(name));
+  readAnew = [];
+  for (const name of names) windows.read(nextOf(name));
+  // Each takes more than a kilobyte.
+  expect(names.length - readAnew.length).toBeLessThan(30);
 });
 
 test("a conversation that is larger than the memory is answered all the same", () => {

@@ -12,6 +12,8 @@ export const WINDOW_MESSAGES = 1_000;
 const SPARE_MESSAGES = 256;
 /** Memory for all conversations together. */
 const KEPT_BYTES = 32 * 1024 * 1024;
+/** Of a conversation, however short, and of a message without an answer, besides what its list of turns takes. */
+const [WINDOW_BYTES, UNANSWERED_BYTES] = [1_100, 160];
 /** A conversation is in use for so long after a prompt. */
 const IN_USE_MS = 60_000;
 
@@ -98,7 +100,7 @@ export function createWindows(
    */
   function keep(conversationId: string, window: Window, isNew: boolean): void {
     const now = nowMs();
-    window.bytes = window.list.bytes;
+    window.bytes = WINDOW_BYTES + window.list.bytes + window.unanswered.size * UNANSWERED_BYTES;
     for (const [oldest, { usedMs }] of kept) {
       if (total + window.bytes <= keptBytes) break;
       if (isNew && now - usedMs < IN_USE_MS) return;

@@ -1,5 +1,5 @@
 /** One answer of a model process, as the events of an engine. */
-import { ModelError, type ModelEvent, type ModelMessage, type ToolCall } from "../engine.ts";
+import { type MessagePart, ModelError, type ModelEvent, messagesIn, type ToolCall } from "../engine.ts";
 import { createInbox } from "./inbox.ts";
 import type { ChatMessage, Generate, ToolRequest } from "./protocol.ts";
 import type { Reply, Supervisor } from "./supervisor.ts";
@@ -69,8 +69,8 @@ export async function* answerBy(
 }
 
 /** For an answer without tools: a call is left out, and its result is passed as a user message. */
-export function asChat(messages: readonly ModelMessage[]): ChatMessage[] {
-  return messages.flatMap((message): ChatMessage[] => {
+export function asChat(messages: readonly MessagePart[]): ChatMessage[] {
+  return messagesIn(messages).flatMap((message): ChatMessage[] => {
     if (message.role === "tool") return [{ role: "user", content: `Result of a tool:\n${message.content}` }];
     if (message.role === "assistant" && message.content === "") return [];
     return [{ role: message.role, content: message.content }];
