@@ -9,6 +9,8 @@ export interface Progress {
 
 export interface CheckpointParts {
   path: string;
+  /** A descriptor of the log that stays open until `close`: SQLite's own is gone with the connection that it is of. */
+  logFile: number;
   /** `PRAGMA wal_checkpoint(PASSIVE)` on the writing connection, outside of a transaction. Without `syncs` nothing is synced. */
   checkpoint(syncs: boolean): Progress;
   /** `PRAGMA wal_checkpoint(NOOP)` there: some microseconds. */
@@ -50,12 +52,11 @@ const [MIN_WAIT_MS, MAX_WAIT_MS] = [25, 30_000];
  * Where this cannot be done, or is not fast enough, SQLite's own checkpoint is.
  */
 export function createCheckpoints(
-  { path, checkpoint, progress, leaveTo, lose }: CheckpointParts,
+  { path, logFile, checkpoint, progress, leaveTo, lose }: CheckpointParts,
   calls: typeof system = system,
 ): Checkpoints {
   let reader: Database | undefined;
-  const log = `${path}-wal`;
-  let [file, logFile] = [-1, -1];
+  let file = -1;
   /** `off`: nothing can be synced here. `synced`: what the reader has seen may be copied. */
   let state: "idle" | "busy" | "synced" | "off" = "idle";
   let endedAt = performance.now();
@@ -64,8 +65,7 @@ export function createCheckpoints(
   function hold(): void {
     state = "busy";
     if (!isLinkTo(file, path)) file = descriptorOf(path);
-    if (!isLinkTo(logFile, log)) logFile = descriptorOf(log);
-    if (file === -1 || logFile === -1) {
+    if (file === -1) {
       state = "off";
       return;
     }
@@ -146,7 +146,10 @@ export function createCheckpoints(
   };
 }
 
-/** SQLite's own descriptor of the file: closing another one would drop its locks. -1 where it cannot be found. */
+/**
+ * A descriptor of SQLite's own of the database: closing another one would drop its locks. It may be of another connection of
+ * this process, and stays open all the same while one holds a lock. -1 where none can be found.
+ */
 function descriptorOf(path: string): number {
   try {
     return (

@@ -113,6 +113,7 @@ function createStore(sqlite: Database, path: string, walSync: WalSync): Store {
   const noCheckpoint = sqlite.query<Progress, []>("PRAGMA wal_checkpoint(NOOP)");
   const checkpoints = createCheckpoints({
     path,
+    logFile: walSync.file,
     checkpoint(syncs) {
       snapshot.end();
       setDurability("process");

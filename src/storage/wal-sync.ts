@@ -1,6 +1,8 @@
 import { closeSync, fdatasync, fdatasyncSync, fstatSync, openSync, statSync } from "node:fs";
 
 export interface WalSync {
+  /** A descriptor of the file, open until `close`. */
+  readonly file: number;
   /**
    * Resolves when all that was committed before the call is on disk. Rejects if the disk refuses, from then on always: the
    * kernel reports a failed write once, and a later sync would seem to have kept what is lost. Rejects too if the file is
@@ -71,6 +73,7 @@ export function createWalSync(path: string, calls: typeof system = system): WalS
   }
 
   return {
+    file,
     sync() {
       const { promise, resolve, reject } = Promise.withResolvers<void>();
       waiters.push({ resolve, reject });

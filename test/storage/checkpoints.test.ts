@@ -1,6 +1,6 @@
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { fdatasync, mkdtempSync, readlinkSync, rmSync } from "node:fs";
+import { closeSync, fdatasync, fstatSync, mkdtempSync, openSync, readlinkSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Checkpoints, createCheckpoints, type Progress } from "../../src/storage/checkpoints.ts";
@@ -22,9 +22,13 @@ function open(mayEnd = Promise.resolve()) {
     sqlite.run(`PRAGMA ${pragma}`);
   sqlite.run("CREATE TABLE rows (id INTEGER PRIMARY KEY, data BLOB)");
   const steps: Step[] = [];
+  const logFile = openSync(`${path}-wal`, "r+");
+  /** Where the log was synced. */
+  const logFiles: number[] = [];
   const checkpoints: Checkpoints = createCheckpoints(
     {
       path,
+      logFile,
       leaveTo: () => {},
       lose: () => {},
       progress: () => sqlite.query<Progress, []>("PRAGMA wal_checkpoint(NOOP)").get() as Progress,
@@ -39,6 +43,7 @@ function open(mayEnd = Promise.resolve()) {
         const isLog = readlinkSync(`/proc/self/fd/${file}`).endsWith("-wal");
         if (isLog) {
           steps.push({ kind: "syncing log" });
+          logFiles.push(file);
           return fdatasync(file, done);
         }
         steps.push({ kind: "syncing" });
@@ -57,8 +62,9 @@ function open(mayEnd = Promise.resolve()) {
   const close = () => {
     checkpoints.close();
     sqlite.close();
+    closeSync(logFile);
   };
-  return { sqlite, steps, checkpoints, write, close };
+  return { path, logFiles, sqlite, steps, checkpoints, write, close };
 }
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
 
@@ -136,6 +142,26 @@ test.skipIf(process.platform !== "linux")(
     write(4_000_000);
     expect(steps).toEqual([{ kind: "syncing log" }]);
     await until("synced");
+    close();
+  },
+);
+
+test.skipIf(process.platform !== "linux")(
+  "the log is synced where it stays open, although another connection of this process ends meanwhile",
+  async () => {
+    // The other one's files have the lower numbers.
+    const gap = [0, 1, 2].map(() => openSync(import.meta.path, "r"));
+    const { path, logFiles, write, close } = open();
+    gap.forEach(closeSync);
+    const other = new Database(path, { readonly: true });
+    other.query("SELECT count(*) FROM rows").get();
+    while (logFiles.length === 0) {
+      write();
+      await nextTurn();
+    }
+    other.close();
+    const { ino } = statSync(`${path}-wal`);
+    for (const file of logFiles) expect(fstatSync(file).ino).toBe(ino);
     close();
   },
 );

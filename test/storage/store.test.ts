@@ -13,6 +13,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Durability, openStore, type Store } from "../../src/storage/store.ts";
+import { createWalSync } from "../../src/storage/wal-sync.ts";
 
 let dataDir: string;
 let store: Store;
@@ -48,14 +49,13 @@ function openOnSlowDisk() {
   const asked = Promise.withResolvers<void>();
   const kept = Promise.withResolvers<void>();
   let syncs = 0;
-  store = openStore(dataDir, () => ({
-    displaced: () => null,
+  store = openStore(dataDir, (path) => ({
+    ...createWalSync(path),
     sync() {
       syncs++;
       asked.resolve();
       return kept.promise;
     },
-    close() {},
   }));
   return { asked: () => asked.promise, syncs: () => syncs, finish: kept.resolve, fail: kept.reject };
 }
