@@ -53,6 +53,8 @@ export async function benchPrompts(): Promise<Row[]> {
 
 type Queries = ReturnType<typeof messageQueries>;
 
+const OF_AGENT = { agentId: "agt_a", instanceId: "inst_a", conversationId: CONVERSATION };
+
 function write({ insertMessage }: Queries, at: number): void {
   const role = at % 2 === 0 ? "user" : "agent";
   insertMessage({
@@ -68,26 +70,21 @@ function createPrompts({ db }: ReturnType<typeof openStore>, queries: Queries) {
   const summaries = createSummaries(db);
   const findConversation = conversationQueries(db).find;
   const compacting = createCompacting({ clock: systemClock, queries, steps, summaries, findConversation });
-  const windows = createWindows(queries, steps);
+  const windows = createWindows(queries, steps, () => "acct_a");
   const history = createHistory({ windows, summaries, findConversation, compacting });
   const files = PROMPT_FILES.map((name) => ({ name, text: "Be kind and brief. ".repeat(60) }));
   function prompt(model: ModelAbilities) {
     const frame: Frame = {
       ...{ runId: "", agentName: "Ada", files, skills: [], moreSkills: 0, readsSkills: false, journal: [], model },
     };
-    const run = { runId: "", agentId: "agt_a", conversationId: CONVERSATION, messageId: "" };
+    const run = { ...OF_AGENT, runId: "", messageId: "" };
     const { compaction: _, isTainted: __, ...part } = history(run, conversationRoom(frame, []), model);
     return toMessages(buildPrompt({ ...frame, ...part }));
   }
   /** As in a run that answers the newest message. */
   function plan(model: ModelAbilities) {
     const [last] = queries.recent(CONVERSATION, 1);
-    const run = {
-      runId: last?.runId ?? "",
-      agentId: "agt_a",
-      conversationId: CONVERSATION,
-      messageId: last?.messageId ?? "",
-    };
+    const run = { ...OF_AGENT, runId: last?.runId ?? "", messageId: last?.messageId ?? "" };
     const { compaction } = history(run, Math.floor(model.contextTokens * 0.7), model);
     return Array.from({ length: compaction?.input.messages ?? 0 });
   }

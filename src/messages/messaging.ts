@@ -74,7 +74,8 @@ export function createMessaging(parts: MessagingParts): Messaging {
   const events = createEventLog(store, clock, hub.publish, reader);
   const queries = messageQueries(store.db);
   const steps = stepQueries(store.db);
-  const windows = createWindows(queries, steps);
+  const accountOf = (instanceId: string) => instances.find(instanceId)?.accountId;
+  const windows = createWindows(queries, steps, accountOf);
   const summaries = createSummaries(store.db);
   const taint = createTaint(store.db);
   const stored = conversationQueries(store.db);
@@ -101,7 +102,7 @@ export function createMessaging(parts: MessagingParts): Messaging {
       store.readTogether();
       return prepareUnkept(parts, run, asked);
     },
-    accountOf: (instanceId) => instances.find(instanceId)?.accountId,
+    accountOf,
     retryLater: (retry) => void setTimeout(retry, RETRY_MS).unref(),
     senderOf: (agentId) => ({ id: agentId, name: agents.find(agentId)?.displayName ?? "agent" }),
   });

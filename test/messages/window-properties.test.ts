@@ -51,7 +51,7 @@ test("whatever is said, every message is shown, in the summary, or counted as le
   const steps = stepQueries(store.db);
   const summaries = createSummaries(store.db);
   const findConversation = conversationQueries(store.db).find;
-  const windows = createWindows(queries, steps);
+  const windows = createWindows(queries, steps, () => "acct_a");
   const compacting = createCompacting({ clock: systemClock, queries, steps, summaries, findConversation });
   const history = createHistory({ windows, summaries, findConversation, compacting });
   store.transaction(() =>
@@ -90,7 +90,9 @@ test("whatever is said, every message is shown, in the summary, or counted as le
       }
       return write("user", "run_a", false);
     });
-    const run = { runId: "run_a", agentId: AGENT, conversationId: CONVERSATION, messageId: asked };
+    const run = {
+      ...{ runId: "run_a", agentId: AGENT, instanceId: "inst_a", conversationId: CONVERSATION, messageId: asked },
+    };
     // What is kept is what would be read anew.
     const seqs = ({ turns, seen }: RecentMessages) => ({
       seen,
@@ -102,7 +104,7 @@ test("whatever is said, every message is shown, in the summary, or counted as le
       }),
     });
     const known = windows.read(run);
-    const anew = createWindows(queries, steps).read(run);
+    const anew = createWindows(queries, steps, () => "acct_a").read(run);
     // Also of those after a message anywhere, as if a summary stood for the others.
     const newest = queries.message(asked)?.messageSeq ?? 0;
     for (const after of [0, upTo(newest - 1), newest - upTo(Math.min(20, newest))]) {

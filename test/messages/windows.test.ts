@@ -60,11 +60,16 @@ const messageOf = (conversationId: string, role: "user" | "agent", text: string)
   ...{ promptTokens: null, completionTokens: null, ...NO_ORIGIN },
 });
 
+/** Each account has one instance. */
+const accountOf = (instanceId: string) => instanceId.replace("inst", "acct");
+
 /** Of a conversation's next prompt. */
-const nextOf = (conversationId: string) => ({ runId: "", messageId: "", agentId: AGENT, conversationId });
+const nextOf = (conversationId: string, instanceId = "inst_a") => ({
+  ...{ runId: "", messageId: "", agentId: AGENT, instanceId, conversationId },
+});
 
 test("however long a conversation becomes, its prompts read only what is new, and consider its 1,000 newest messages", () => {
-  const windows = createWindows(queries, steps);
+  const windows = createWindows(queries, steps, accountOf);
   for (let said = 10; said <= 3_000; said += 10) {
     say("conv_long", 10);
     const { turns, seen } = windows.read(nextOf("conv_long"))(0);
@@ -76,7 +81,7 @@ test("however long a conversation becomes, its prompts read only what is new, an
 test("with more conversations in use than there is memory for, most are still not read anew for each prompt", () => {
   let now = 0;
   const memory = 3 * 50_000;
-  const windows = createWindows(queries, steps, memory, () => now);
+  const windows = createWindows(queries, steps, accountOf, memory, () => now);
   const names = ["conv_a", "conv_b", "conv_c", "conv_d"];
   for (const name of names) say(name, 100);
   const prompts = (rounds: number) => {
@@ -100,8 +105,36 @@ test("with more conversations in use than there is memory for, most are still no
   expect(prompts(5)).toEqual([]);
 });
 
+test("an account with many conversations in use leaves others their share of the memory", () => {
+  let now = 0;
+  const windows = createWindows(queries, steps, accountOf, 3 * 50_000, () => now);
+  const greedy = Array.from({ length: 6 }, (_, at) => `conv_greedy_${at}`);
+  const others = ["conv_other_0", "conv_other_1"];
+  for (const name of [...greedy, ...others]) say(name, 100);
+  const prompts = (names: string[], instanceId: string) => {
+    for (const name of names) {
+      now += 1_000;
+      expect(windows.read(nextOf(name, instanceId))(0).seen).toBe(100);
+    }
+  };
+  prompts(greedy, "inst_greedy");
+  prompts(others.slice(0, 1), "inst_other");
+  readAnew = [];
+  for (let round = 0; round < 5; round++) {
+    prompts(greedy, "inst_greedy");
+    prompts(others.slice(0, 1), "inst_other");
+  }
+  expect(readAnew).not.toContain("conv_other_0");
+  expect(readAnew.length).toBe(5 * (greedy.length - 2));
+  // Where each has as much as the other, what one has more has to be read anew.
+  prompts(others, "inst_other");
+  readAnew = [];
+  for (let round = 0; round < 5; round++) prompts(others, "inst_other");
+  expect(new Set(readAnew)).toEqual(new Set(["conv_other_1"]));
+});
+
 test("however short conversations are, no more are kept than there is memory for", () => {
-  const windows = createWindows(queries, steps, 30_000);
+  const windows = createWindows(queries, steps, accountOf, 30_000);
   const names = Array.from({ length: 100 }, (_, at) => `conv_${at}`);
   for (const name of names) say(name);
   for (const name of names) windows.read(nextOf(name));
@@ -112,14 +145,14 @@ test("however short conversations are, no more are kept than there is memory for
 });
 
 test("a conversation that is larger than the memory is answered all the same", () => {
-  const windows = createWindows(queries, steps, 1_000);
+  const windows = createWindows(queries, steps, accountOf, 1_000);
   say("conv_a", 100);
   for (let round = 0; round < 3; round++) expect(windows.read(nextOf("conv_a"))(0).seen).toBe(100);
   expect(readAnew.length).toBe(3);
 });
 
 test("long texts and steps are read once, as long as prompts show them", () => {
-  const windows = createWindows(queries, steps);
+  const windows = createWindows(queries, steps, accountOf);
   const call = { id: "1", name: "now", input: "{}", result: { output: "noon", isError: false } };
   for (let said = 1; said <= 20; said++) {
     say("conv_a", 1, "word ".repeat(1_000));

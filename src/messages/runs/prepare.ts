@@ -77,7 +77,7 @@ export function prepareRun(parts: PrepareParts, run: Run, journal: JournalStep[]
 export function preparePrompt(
   parts: PrepareParts,
   agent: Agent,
-  run: RunOfPrompt & Pick<Run, "instanceId" | "originType" | "originId">,
+  run: RunOfPrompt & Pick<Run, "originType" | "originId">,
   journal: JournalStep[],
   extras: Asked["extras"] = {},
 ): PreparedRun {

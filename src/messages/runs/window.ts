@@ -18,7 +18,7 @@ const [WINDOW_BYTES, UNANSWERED_BYTES] = [1_100, 160];
 const IN_USE_MS = 60_000;
 
 /** A run, or the next one of a conversation, whose `messageId` is empty. */
-export type RunOfPrompt = Pick<Run, "runId" | "agentId" | "conversationId" | "messageId">;
+export type RunOfPrompt = Pick<Run, "runId" | "agentId" | "instanceId" | "conversationId" | "messageId">;
 
 /** The newest messages of a conversation. */
 export interface RecentMessages {
@@ -64,6 +64,7 @@ function turnOf(message: Origin, words: string, text: string): Turn {
 const MARKS_TOKENS = 100;
 
 interface Window {
+  accountId: string;
   list: TurnList;
   /** The numbers of all messages, also of empty answers, which no prompt shows. */
   seqs: number[];
@@ -82,34 +83,57 @@ interface Window {
 export function createWindows(
   queries: MessageQueries,
   steps: Pick<StepQueries, "of">,
+  accountOf: (instanceId: string) => string | undefined,
   keptBytes = KEPT_BYTES,
   nowMs = () => performance.now(),
 ): Windows {
   /** Least recently used first. */
   const kept = new Map<string, Window>();
   let total = 0;
+  /** The bytes of each account's. */
+  const held = new Map<string, number>();
 
   function forget(conversationId: string): void {
-    total -= kept.get(conversationId)?.bytes ?? 0;
+    const window = kept.get(conversationId);
+    if (!window) return;
     kept.delete(conversationId);
+    count(window, -1);
+  }
+
+  function count({ accountId, bytes }: Window, sign: 1 | -1): void {
+    total += sign * bytes;
+    const left = (held.get(accountId) ?? 0) + sign * bytes;
+    if (left > 0) held.set(accountId, left);
+    else held.delete(accountId);
+  }
+
+  /** Keeps the window as the one used last, if there is room. */
+  function keep(conversationId: string, window: Window, isNew: boolean): void {
+    window.bytes = WINDOW_BYTES + window.list.bytes + window.unanswered.size * UNANSWERED_BYTES;
+    window.usedMs = nowMs();
+    if (window.bytes > keptBytes) return;
+    while (total + window.bytes > keptBytes) {
+      const next = nextToGo(window, isNew);
+      if (next === undefined) return;
+      forget(next);
+    }
+    kept.set(conversationId, window);
+    count(window, 1);
   }
 
   /**
-   * Keeps the window as the one used last. A new one does not displace those in use: with a few conversations more than
+   * The conversation that makes room for this one: one that is no longer in use, or else one of the account that has the
+   * most. A new one displaces none in use of an account that has no more than its own: with a few conversations more than
    * there is memory for, each would displace the next, and all would be read anew for every prompt.
    */
-  function keep(conversationId: string, window: Window, isNew: boolean): void {
-    const now = nowMs();
-    window.bytes = WINDOW_BYTES + window.list.bytes + window.unanswered.size * UNANSWERED_BYTES;
-    for (const [oldest, { usedMs }] of kept) {
-      if (total + window.bytes <= keptBytes) break;
-      if (isNew && now - usedMs < IN_USE_MS) return;
-      forget(oldest);
-    }
-    if (window.bytes > keptBytes) return;
-    total += window.bytes;
-    kept.set(conversationId, window);
-    window.usedMs = now;
+  function nextToGo({ accountId, bytes, usedMs }: Window, isNew: boolean): string | undefined {
+    const [oldest] = kept;
+    if (oldest === undefined || usedMs - oldest[1].usedMs >= IN_USE_MS) return oldest?.[0];
+    let [most, mostBytes] = ["", 0];
+    for (const [account, heldBytes] of held) if (heldBytes > mostBytes) [most, mostBytes] = [account, heldBytes];
+    if (isNew && mostBytes <= (held.get(accountId) ?? 0) + bytes) return undefined;
+    for (const [id, window] of kept) if (window.accountId === most) return id;
+    return undefined;
   }
 
   function add(window: Window, message: RecentMessage): void {
@@ -133,13 +157,13 @@ export function createWindows(
   }
 
   /** With the messages since it was kept; read anew if there are too many to be sure that none is missing. */
-  function latest(conversationId: string): Window {
+  function latest({ conversationId, instanceId }: RunOfPrompt): Window {
     const known = kept.get(conversationId);
     forget(conversationId);
     const newest = known?.seqs.at(-1);
     const since = newest === undefined ? [] : queries.since(conversationId, newest, WINDOW_MESSAGES);
     const follows = known !== undefined && newest !== undefined && since.length < WINDOW_MESSAGES;
-    const window = follows ? known : newWindow(read);
+    const window = follows ? known : newWindow(accountOf(instanceId) ?? "", read);
     const messages = follows ? since : queries.recent(conversationId, WINDOW_MESSAGES).reverse();
     for (const message of messages) add(window, message);
     shorten(window);
@@ -167,8 +191,9 @@ export function createWindows(
 
   return {
     forget,
-    read({ conversationId, messageId }) {
-      const { seqs, list, newestId } = latest(conversationId);
+    read(run) {
+      const { messageId } = run;
+      const { seqs, list, newestId } = latest(run);
       const own = messageId === "" || messageId === newestId ? null : queries.message(messageId);
       return (after) => {
         const from = Math.max(after, seqs[seqs.length - WINDOW_MESSAGES - 1] ?? 0);
@@ -187,6 +212,6 @@ export function createWindows(
   };
 }
 
-const newWindow = (read: ReadTurn): Window => ({
-  ...{ list: new TurnList(read), seqs: [], newestId: "", unanswered: new Map(), bytes: 0, usedMs: 0 },
+const newWindow = (accountId: string, read: ReadTurn): Window => ({
+  ...{ accountId, list: new TurnList(read), seqs: [], newestId: "", unanswered: new Map(), bytes: 0, usedMs: 0 },
 });
