@@ -2,6 +2,8 @@ import { median, percentile, type Row, residentMiB } from "./figure.ts";
 import { type BenchHost, startHost, startMock } from "./host.ts";
 
 const INSTANCES = 1_000;
+/** More than an account may have awake. */
+const WOKEN = 100;
 const STREAMS = 1_000;
 
 /** A thousand instances: their memory while asleep, their effect on a list and a get, and the time to wake one. */
@@ -16,7 +18,7 @@ export async function benchScale(): Promise<Row[]> {
   const listFew = await timeOf(() => host.ask("GET", "/v1/instances"), 50);
   const getFew = await timeOf(() => host.ask("GET", `/v1/instances/${few[0]}`), 50);
   const before = residentMiB(host.server.process.pid);
-  await makeInstances(host, INSTANCES - 10);
+  const many = await makeInstances(host, INSTANCES - 10);
   const over = residentMiB(host.server.process.pid) - before;
   const list = await timeOf(() => host.ask("GET", "/v1/instances"), 50);
   const get = await timeOf(() => host.ask("GET", `/v1/instances/${few[0]}`), 50);
@@ -42,7 +44,7 @@ export async function benchScale(): Promise<Row[]> {
       baseline: { what: "at 10", value: getFew },
       goal: "as fast as with 10",
     },
-    ...(await benchWake(host, few.slice(0, 8))),
+    ...(await benchWake(host, many.slice(0, WOKEN))),
     ...(await benchStreams()),
   ];
 }
@@ -68,7 +70,7 @@ async function timeOf(work: () => Promise<unknown>, times: number): Promise<numb
   return median(taken);
 }
 
-/** From a message to a sleeping instance to its first token. */
+/** From a message to a sleeping instance to its first token, one instance after the other. */
 async function benchWake(host: BenchHost, instances: string[]): Promise<Row[]> {
   const agents = await Promise.all(
     instances.map(
@@ -81,10 +83,9 @@ async function benchWake(host: BenchHost, instances: string[]): Promise<Row[]> {
   );
   const asleep: number[] = [];
   const awake: number[] = [];
-  for (const times of [asleep, awake, awake]) {
-    for (const { instanceId, agentId } of agents) {
-      times.push(await firstToken(host, `/v1/instances/${instanceId}/agents/${agentId}`));
-    }
+  for (const { instanceId, agentId } of agents) {
+    const agent = `/v1/instances/${instanceId}/agents/${agentId}`;
+    for (const times of [asleep, awake, awake]) times.push(await firstToken(host, agent));
   }
   const woken = median(asleep) - median(awake);
   return [

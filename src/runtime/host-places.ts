@@ -1,5 +1,5 @@
 import { createSlots, type Slots } from "../limits/slots.ts";
-import { createTokenBuckets } from "../limits/token-buckets.ts";
+import { createWorkerStarts, type WorkerStarts } from "./worker-starts.ts";
 
 /** How many workers and runs may be active at once (docs/contract/api.md, Limits). */
 export interface HostBounds {
@@ -16,27 +16,18 @@ export interface HostBounds {
 export interface HostPlaces {
   runs: Pick<Slots, "acquire" | "release" | "shortfall">;
   workers: Pick<Slots, "acquire" | "shortfall" | "inUse">;
+  starts: WorkerStarts;
   /** Releases places, and calls `onRoom` soon after. */
   releaseRuns(accountId: string, count?: number): void;
   releaseWorker(accountId: string): void;
-  /** Whether the account may start one more worker now. If not, `onRoom` is called when it may. */
-  mayWake(accountId: string): boolean;
-  /** Counts a started worker against the account's rate. */
-  woke(accountId: string): void;
 }
-
-/** Workers that an account may start: a burst, then so many a second. Each takes a few milliseconds of every core. */
-const WAKES_AT_ONCE = 16;
-const WAKES_A_SECOND = 8;
 
 /** The places of runs and workers. `onRoom` is called once for each event loop turn in which some became free. */
 export function createHostPlaces(bounds: HostBounds, nowMs: () => number, onRoom: () => void): HostPlaces {
   const runs = createSlots({ total: bounds.runs, maxPerOwner: bounds.runsOfOne });
   const workers = createSlots({ total: bounds.workers, maxPerOwner: bounds.workersOfOne });
-  const wakeRate = { perSecond: WAKES_A_SECOND, burst: WAKES_AT_ONCE };
-  const wakes = createTokenBuckets(() => nowMs() / 1_000);
+  const starts = createWorkerStarts(nowMs, announceRoom);
   let announced = false;
-  let awaited = false;
 
   function announceRoom(): void {
     if (announced) return;
@@ -50,6 +41,7 @@ export function createHostPlaces(bounds: HostBounds, nowMs: () => number, onRoom
   return {
     runs,
     workers,
+    starts,
     releaseRuns(accountId, count) {
       runs.release(accountId, count);
       announceRoom();
@@ -58,19 +50,6 @@ export function createHostPlaces(bounds: HostBounds, nowMs: () => number, onRoom
       workers.release(accountId);
       announceRoom();
     },
-    mayWake(accountId) {
-      const wait = wakes.wait(accountId, wakeRate);
-      if (wait === 0) return true;
-      if (!awaited) {
-        awaited = true;
-        setTimeout(() => {
-          awaited = false;
-          onRoom();
-        }, wait * 1_000).unref();
-      }
-      return false;
-    },
-    woke: (accountId) => wakes.charge(accountId, wakeRate, 1),
   };
 }
 

@@ -53,6 +53,8 @@ interface Instance extends IdleWorker, CallingInstance {
   /** Places taken for runs that have not arrived yet. */
   reserved: number;
   worker: WorkerHandle;
+  /** To be called once it is at work, or has ended. */
+  started(): void;
   /** What the worker has sent, as long as it waits for its turn. */
   inbox: string[];
   isServed: boolean;
@@ -98,12 +100,11 @@ export function createHost(parts: HostParts): Host {
   function wake(accountId: string, instanceId: string): Instance | "each" | "total" {
     const awake = instances.get(instanceId);
     if (awake) return awake;
-    if (!places.mayWake(accountId)) return "each";
+    if (!places.starts.mayStart(accountId)) return "each";
     let place = places.workers.acquire(accountId);
     while (place !== "taken" && makeRoom(accountId)) place = places.workers.acquire(accountId);
     if (place !== "taken") return place;
-    places.woke(accountId);
-    const instance: Omit<Instance, "worker"> = {
+    const instance: Omit<Instance, "worker" | "started"> = {
       instanceId,
       accountId,
       reserved: 0,
@@ -119,7 +120,7 @@ export function createHost(parts: HostParts): Host {
         onMessages: (texts) => hear(spawned, texts),
         onDeath: (reason) => bury(instanceId, spawned, reason),
       });
-      const spawned: Instance = { ...instance, worker };
+      const spawned: Instance = { ...instance, worker, started: places.starts.start(accountId) };
       instances.set(instanceId, spawned);
       return spawned;
     } catch (err) {
@@ -141,6 +142,7 @@ export function createHost(parts: HostParts): Host {
     for (const held of instance.runs.values()) watch.end(held, ending);
     places.releaseRuns(instance.accountId, instance.runs.size + instance.reserved);
     places.releaseWorker(instance.accountId);
+    instance.started();
   }
 
   /** Forgets a run and releases its place. Returns false if the instance does not have it. */
@@ -168,6 +170,7 @@ export function createHost(parts: HostParts): Host {
   /** Passes on what a worker sends, in its order: accounts whose agents do much take turns with all others. */
   function hear(instance: Instance, texts: readonly string[]): void {
     instance.unanswered = null;
+    instance.started();
     instance.inbox.push(...texts);
     if (!instance.isServed) void serve(instance);
   }
@@ -240,6 +243,7 @@ export function createHost(parts: HostParts): Host {
   return {
     hasPlace: (accountId) => places.runs.shortfall(accountId) === 0,
     reserve(accountId, instanceId) {
+      places.starts.works(accountId);
       const place = places.runs.acquire(accountId);
       if (place !== "taken") return place;
       let instance: ReturnType<typeof wake> | undefined;

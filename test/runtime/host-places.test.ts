@@ -34,20 +34,3 @@ test("room is reported once for all places freed in one turn of the event loop",
   await new Promise((resolve) => setImmediate(resolve));
   expect(told).toBe(1);
 });
-
-test("an account may start workers only at a limited rate", async () => {
-  let now = 0;
-  const room = Promise.withResolvers<void>();
-  const places = createHostPlaces(BOUNDS, () => now, room.resolve);
-  const wake = (account: string) => {
-    const may = places.mayWake(account);
-    if (may) places.woke(account);
-    return may;
-  };
-  expect(Array.from({ length: 20 }, () => wake("a")).filter(Boolean)).toHaveLength(16);
-  expect(wake("b")).toBe(true);
-  now = 250;
-  expect(Array.from({ length: 3 }, () => wake("a"))).toEqual([true, true, false]);
-  // An account that had to wait is notified when the wait is over.
-  await room.promise;
-});

@@ -27,11 +27,12 @@ afterEach(() => host?.close());
 
 const BOUNDS: HostBounds = { workers: 100, workersOfOne: 100, idleOfOne: 100, runs: 100, runsOfOne: 100 };
 
-/** A host whose runs take their places when they are started, except those passed to `runReserved`. */
+/** A host whose runs take their places when they are started, or when there is room, except those passed to `runReserved`. */
 function start(
   stream: Stream,
   parts: Partial<Parameters<typeof createHost>[0]> = {},
 ): Host & { runReserved: Host["run"] } {
+  const waiting: (() => void)[] = [];
   const made = createHost({
     clock: systemClock,
     log,
@@ -42,16 +43,19 @@ function start(
     turns: createAgentTurns(),
     idleMs: 60_000,
     bounds: BOUNDS,
-    onRoom() {},
     // On a busy machine a worker may answer late.
     stuckTicks: Number.POSITIVE_INFINITY,
     ...parts,
+    onRoom() {
+      for (const again of waiting.splice(0)) again();
+      parts.onRoom?.();
+    },
   });
   const started: ReturnType<typeof start> = {
     ...made,
     run(instanceId, run) {
-      expect(made.reserve("acct_a", instanceId)).toBe("taken");
-      made.run(instanceId, run);
+      if (made.reserve("acct_a", instanceId) === "taken") made.run(instanceId, run);
+      else waiting.push(() => started.run(instanceId, run));
     },
     runReserved: made.run,
   };
@@ -71,6 +75,15 @@ const inputOf = (runId: string): RunInput => ({
   earlier: 0,
   journal: [],
 });
+
+/** What a reservation comes to once no other worker starts. */
+async function onceStarted(reserve: () => ReturnType<Host["reserve"]>): Promise<ReturnType<Host["reserve"]>> {
+  for (;;) {
+    const place = reserve();
+    if (place !== "each") return place;
+    await ticks(1, 1);
+  }
+}
 
 /** A run that records its events, and whose end can be awaited. */
 function observed(runId: string, input: RunInput = inputOf(runId), committed?: () => Promise<void>) {
@@ -424,6 +437,8 @@ test("an account whose agents call many tools at once takes turns with the other
   });
   for (const account of ["acct_many", "acct_quiet"]) {
     expect(one.reserve(account, `inst_${account}`)).toBe("taken");
+    // Its worker is at work.
+    hear.at(-1)?.({ type: "pong" });
     one.runReserved(`inst_${account}`, observed(`run_${account}`).run);
   }
   const [many = expect.unreachable(), quiet = expect.unreachable()] = hear;
@@ -638,7 +653,8 @@ test("a run without a place is refused, and room is only reported if there is so
   let calls = 0;
   const one = start(say, { bounds: { ...BOUNDS, workers: 1 }, onRoom: () => calls++ });
   expect(one.reserve("acct_a", "inst_a")).toBe("taken");
-  expect(one.reserve("acct_b", "inst_b")).toBe("total");
+  expect(await onceStarted(() => one.reserve("acct_b", "inst_b"))).toBe("total");
+  calls = 0;
   for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve));
   expect(calls).toBe(0);
   one.release("inst_a");
@@ -651,7 +667,7 @@ test("a run without a place is refused, and room is only reported if there is so
 
 describe("an account that needs a worker and has no room", () => {
   const clock = handClock();
-  /** Asks for a place, after enough time for the rate limit of waking. */
+  /** Asks for a place, after enough time for whatever worker starts. */
   const ask = (account: string, at: number) => {
     clock.advance(10_000);
     return host?.reserve(`acct_${account}`, `inst_${account}${at}`);
@@ -685,7 +701,7 @@ describe("an account that needs a worker and has no room", () => {
   });
 });
 
-test("a run waits for existing threads if no new one can be started, and fails if there are none", () => {
+test("a run waits for existing threads if no new one can be started, and fails if there are none", async () => {
   let threads = 1;
   const one = start(say, {
     spawn(...words) {
@@ -694,7 +710,7 @@ test("a run waits for existing threads if no new one can be started, and fails i
     },
   });
   expect(one.reserve("acct_a", "inst_a")).toBe("taken");
-  expect(one.reserve("acct_b", "inst_b")).toBe("total");
+  expect(await onceStarted(() => one.reserve("acct_b", "inst_b"))).toBe("total");
   one.sleep("inst_a");
   expect(() => one.reserve("acct_b", "inst_b")).toThrow("Failed to spawn");
 });
