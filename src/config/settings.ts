@@ -187,7 +187,12 @@ const agents = {
     max: 86_400,
     unit: "seconds",
   }),
-  maxAwake: whole("ROOST_MAX_AWAKE", 512, "instances awake at once on the host", { max: 10_000 }),
+  maxAwake: whole(
+    "ROOST_MAX_AWAKE",
+    512,
+    "instances awake at once on the host, and at most one for each 16 MiB of memory",
+    { max: 10_000 },
+  ),
 };
 
 /** `host` or `host:port`. */

@@ -7,6 +7,8 @@ export interface MachineLimits {
   openFiles: number | null;
   /** How many more threads may be started. */
   threads: number | null;
+  /** What the machine, or the container's group, has. */
+  memoryBytes: number;
 }
 
 /** Files reserved for the database, workspaces, logs and outgoing calls. */
@@ -14,7 +16,7 @@ const RESERVED_FILES = 256;
 /** Threads reserved for the model process, the garbage collector and file access, without which Bun aborts. */
 const RESERVED_THREADS = 32;
 
-/** Read from /proc and /sys on Linux; elsewhere everything is unknown. */
+/** Read from /proc and /sys on Linux; elsewhere only the memory is known. */
 export function readMachineLimits(read: (path: string) => string = readText): MachineLimits {
   const limits = read("/proc/self/limits");
   const limitOf = (name: string) => numberOf(new RegExp(`^${name} +(\\d+)`, "m").exec(limits)?.[1]);
@@ -25,6 +27,7 @@ export function readMachineLimits(read: (path: string) => string = readText): Ma
   return {
     openFiles: limitOf("Max open files"),
     threads: left.length === 0 ? null : Math.max(0, Math.min(...left)),
+    memoryBytes: memoryBytes(),
   };
 }
 
@@ -45,12 +48,23 @@ function threadsOfGroup(read: (path: string) => string): number | null {
 }
 
 /** How many event streams the host may hold open: the setting, capped by its file descriptors. */
-export const capStreams = (wanted: number, { openFiles }: MachineLimits): number =>
+export const capStreams = (wanted: number, { openFiles }: Pick<MachineLimits, "openFiles">): number =>
   openFiles === null ? wanted : Math.max(16, Math.min(wanted, Math.floor((openFiles - RESERVED_FILES) * 0.75)));
 
-/** How many workers may be awake: the setting, capped by the host's threads. */
-export const capWorkers = (wanted: number, { threads }: MachineLimits): number =>
-  threads === null ? wanted : Math.max(1, Math.min(wanted, threads - RESERVED_THREADS));
+const MIB = 1024 * 1024;
+/** What a worker takes at most, and which part of the memory is for all of them. */
+const [WORKER_BYTES, WORKERS_PART] = [4 * MIB, 1 / 4];
+
+/** How many workers may be awake: the setting, capped by the host's threads and memory. */
+export const capWorkers = (wanted: number, { threads, memoryBytes }: Omit<MachineLimits, "openFiles">): number =>
+  Math.max(
+    1,
+    Math.min(
+      wanted,
+      threads === null ? wanted : threads - RESERVED_THREADS,
+      Math.floor((memoryBytes * WORKERS_PART) / WORKER_BYTES),
+    ),
+  );
 
 /** Bun's default for concurrent fetches. */
 const DEFAULT_MAX_FETCHES = 256;
@@ -63,13 +77,15 @@ const RESERVED_FETCHES = 136;
 export const capModelCalls = (fetches: string | undefined): number =>
   Math.max(1, (numberOf(fetches) ?? DEFAULT_MAX_FETCHES) - RESERVED_FETCHES);
 
-const MIB = 1024 * 1024;
-
 /** What loaded models may take: the setting in MiB, or half of what the machine or the container's group has. */
 export function modelMemoryBytes(mebibytes: number | null): number {
   if (mebibytes !== null) return mebibytes * MIB;
+  return Math.floor(memoryBytes() / 2);
+}
+
+function memoryBytes(): number {
   const limit = process.constrainedMemory();
-  return Math.floor(Math.min(totalmem(), limit > 0 ? limit : totalmem()) / 2);
+  return Math.min(totalmem(), limit > 0 ? limit : totalmem());
 }
 
 const numberOf = (text: string | undefined): number | null =>

@@ -8,7 +8,7 @@ export interface HostBounds {
   runs: number;
   /** Each account. */
   workersOfOne: number;
-  /** Of each account's awake workers, how many may have nothing to do: each takes 2 MiB. */
+  /** Of each account's awake workers, how many may have nothing to do: each takes 2 to 3 MiB. */
   idleOfOne: number;
   runsOfOne: number;
 }
