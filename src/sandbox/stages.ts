@@ -7,6 +7,7 @@
  */
 import { ptr } from "bun:ffi";
 import { closeSync, readFileSync, readSync, writeFileSync, writeSync } from "node:fs";
+import { volunteerForOutOfMemory } from "../lib/out-of-memory.ts";
 import { tryForbidden } from "./attempts.ts";
 import { landlockAbi, NETWORK_ABI, restrictToReading } from "./landlock.ts";
 import { type Attempts, type Frame, LIMITS, MIB_BYTES, type Start } from "./protocol.ts";
@@ -39,7 +40,7 @@ function giveUp(error: unknown): never {
 function enter(role: string, startJson: string): never {
   const start: Start = JSON.parse(startJson);
   const call = openSystemCalls();
-  volunteerForOutOfMemory();
+  volunteerForOutOfMemory(1_000);
   yieldToHost(call, start);
   limit(call, "core", 0);
   limit(call, "fsize", 0);
@@ -93,15 +94,6 @@ function workInStretches(call: SystemCall, niceness: number): void {
   attributes.setInt32(16, niceness, true);
   attributes.setBigUint64(24, STRETCH_NS, true);
   call("schedSetattr", 0, ptr(attributes), 0);
-}
-
-/** If the machine runs out of memory, the kernel takes this process first. */
-function volunteerForOutOfMemory(): void {
-  try {
-    writeFileSync("/proc/self/oom_score_adj", "1000");
-  } catch {
-    // Only a wish: without it, the kernel chooses by size.
-  }
 }
 
 /** The executable and its shared libraries. */

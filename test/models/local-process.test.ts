@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { LocalEngineOptions } from "../../src/models/local.ts";
@@ -40,6 +40,12 @@ test("a request that had shown nothing survives a crash of the model process", a
   killProcessOf(engine);
   expect(textOf(await answer)).not.toBe("");
   expect(engine.stats().starts).toBe(2);
+});
+
+test.skipIf(process.platform !== "linux")("where memory runs out, the model process ends before the host", async () => {
+  const { engine } = open();
+  await collect(engine.stream(chat("Hello?", { maxTokens: 1 }), never));
+  expect(readFileSync(`/proc/${engine.stats().pid}/oom_score_adj`, "latin1")).toBe("500\n");
 });
 
 test("a request that had shown text fails when the model process crashes, and the next one is answered", async () => {

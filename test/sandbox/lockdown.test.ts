@@ -126,6 +126,8 @@ describe.each(PROGRAMS)("a process whose interpreter was broken, %s", (_, progra
     expect(await child.ready).toBe(true);
     expect(readlinkSync(`/proc/${child.pid}/cwd`)).toBe("/");
     expect(readFileSync(`/proc/${child.pid}/environ`, "utf8")).toBe("");
+    // Where memory runs out, it ends before all others.
+    expect(readFileSync(`/proc/${child.pid}/oom_score_adj`, "utf8")).toBe("1000\n");
     child.kill();
   });
 

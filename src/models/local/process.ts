@@ -4,6 +4,7 @@
  * closes, so it cannot outlive a host that was killed.
  */
 import { setPriority } from "node:os";
+import { volunteerForOutOfMemory } from "../../lib/out-of-memory.ts";
 import type { ChatModel } from "./chat-model.ts";
 import { openEmbeddedChat } from "./embedded-chat.ts";
 import { type Embed, openEmbedder } from "./embedder.ts";
@@ -12,10 +13,13 @@ import type { HostToModel, ModelToHost, ProcessSettings } from "./protocol.ts";
 
 /** Lower priority than the host, which answers requests while the model computes. Threads started later inherit it. */
 const NICE = 5;
+/** After any script, which has 1,000. */
+const OUT_OF_MEMORY_POINTS = 500;
 
 /** Runs this process in the role `model-process`, until the host closes the channel. */
 export function runModelProcess(): Promise<never> {
   setPriority(NICE);
+  volunteerForOutOfMemory(OUT_OF_MEMORY_POINTS);
   process.on("disconnect", () => process.exit(0));
   if (!process.connected) throw new Error("the model process is started by the server, not by hand: run `roost serve`");
 
