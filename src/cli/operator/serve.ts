@@ -2,6 +2,7 @@ import { type Foundation, openFoundation } from "../../app/foundation.ts";
 import { bindAddress, startApp } from "../../app/start.ts";
 import type { Config } from "../../config.ts";
 import { isEveryAddress } from "../../http/reachable-url.ts";
+import { moreFileThreads } from "../../lib/file-threads.ts";
 import { createLog, type Log } from "../../lib/log.ts";
 import type { Outbox } from "../../mail/outbox.ts";
 import { LOCAL_MODEL } from "../../models/local-models.ts";
@@ -23,6 +24,7 @@ const WEEK_MS = 7 * 24 * 60 * 60 * 1000;
  * Signals).
  */
 export async function serve(options: ServeSettings): Promise<void> {
+  moreFileThreads();
   const { config } = await readCheckedConfig(options);
   const log = await createLog(config.logLevel, config.logFormat);
   requireOwnFolder(config);

@@ -1,0 +1,24 @@
+import { dlopen, FFIType, ptr } from "bun:ffi";
+
+/** Enough for two commits, and the files of two accounts that are written at once. */
+const FILE_THREADS = 8;
+const NAME = "UV_THREADPOOL_SIZE";
+
+/**
+ * Calls that wait for the disk share threads, as many as there are cores: with two, and a disk that takes its time, a
+ * commit waits for two files that somebody else writes. Call it before the first such call: Bun reads the number then, from
+ * the environment that C knows, of which `process.env` is a copy. It comes too late for a program that runs from source,
+ * which these threads have loaded. An operator's own number stays.
+ */
+export function moreFileThreads(): void {
+  if (process.env[NAME] !== undefined) return;
+  try {
+    const { symbols } = dlopen("libc.so.6", {
+      setenv: { args: [FFIType.ptr, FFIType.ptr, FFIType.i32], returns: FFIType.i32 },
+    });
+    const [name, value] = [NAME, String(FILE_THREADS)].map((text) => Buffer.from(`${text}\0`));
+    if (name && value) symbols.setenv(ptr(name), ptr(value), 0);
+  } catch {
+    // Another system, which keeps Bun's number.
+  }
+}
