@@ -2,7 +2,7 @@ import { median, percentile, type Row, residentMiB } from "./figure.ts";
 import { type BenchHost, startHost, startMock } from "./host.ts";
 
 const INSTANCES = 1_000;
-/** More than an account may have awake. */
+/** More than stay awake for one account. */
 const WOKEN = 100;
 const STREAMS = 1_000;
 

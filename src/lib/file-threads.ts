@@ -1,4 +1,5 @@
 import { dlopen, FFIType, ptr } from "bun:ffi";
+import { cString } from "./c-string.ts";
 
 /** Enough for two commits, and the files of two accounts that are written at once. */
 const FILE_THREADS = 8;
@@ -16,8 +17,8 @@ export function moreFileThreads(): void {
     const { symbols } = dlopen("libc.so.6", {
       setenv: { args: [FFIType.ptr, FFIType.ptr, FFIType.i32], returns: FFIType.i32 },
     });
-    const [name, value] = [NAME, String(FILE_THREADS)].map((text) => Buffer.from(`${text}\0`));
-    if (name && value) symbols.setenv(ptr(name), ptr(value), 0);
+    const [name, value] = [cString(NAME), cString(String(FILE_THREADS))];
+    symbols.setenv(ptr(name), ptr(value), 0);
   } catch {
     // Another system, which keeps Bun's number.
   }

@@ -52,8 +52,8 @@ export const capStreams = (wanted: number, { openFiles }: Pick<MachineLimits, "o
   openFiles === null ? wanted : Math.max(16, Math.min(wanted, Math.floor((openFiles - RESERVED_FILES) * 0.75)));
 
 const MIB = 1024 * 1024;
-/** What a worker takes at most, and which part of the memory is for all of them. */
-const [WORKER_BYTES, WORKERS_PART] = [4 * MIB, 1 / 4];
+/** What the machine must have for each worker, which takes up to 4 MiB: together they take a quarter. */
+const MEMORY_FOR_WORKER = 16 * MIB;
 
 /** How many workers may be awake: the setting, capped by the host's threads and memory. */
 export const capWorkers = (wanted: number, { threads, memoryBytes }: Omit<MachineLimits, "openFiles">): number =>
@@ -61,8 +61,8 @@ export const capWorkers = (wanted: number, { threads, memoryBytes }: Omit<Machin
     1,
     Math.min(
       wanted,
-      threads === null ? wanted : threads - RESERVED_THREADS,
-      Math.floor((memoryBytes * WORKERS_PART) / WORKER_BYTES),
+      (threads ?? Number.POSITIVE_INFINITY) - RESERVED_THREADS,
+      Math.floor(memoryBytes / MEMORY_FOR_WORKER),
     ),
   );
 

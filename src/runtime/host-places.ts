@@ -16,6 +16,7 @@ export interface HostBounds {
 export interface HostPlaces {
   runs: Pick<Slots, "acquire" | "release" | "shortfall">;
   workers: Pick<Slots, "acquire" | "shortfall" | "inUse">;
+  /** Before a worker takes its place: when it may start. */
   starts: WorkerStarts;
   /** Releases places, and calls `onRoom` soon after. */
   releaseRuns(accountId: string, count?: number): void;

@@ -13,7 +13,8 @@ export interface Host {
   hasPlace(accountId: string): boolean;
   /**
    * Takes a place for a run, and wakes its instance's worker if it sleeps. If too many are awake, the longest idle one
-   * is put to sleep for it. Returns `"each"` if the account has reached its limit, `"total"` if the host has.
+   * is put to sleep for it. Returns `"each"` if the account has reached its limit or has to wait until it may start a
+   * worker, `"total"` if the host has reached its own.
    */
   reserve(accountId: string, instanceId: string): "taken" | "each" | "total";
   /** Releases a place that was not used. */

@@ -1,8 +1,9 @@
 /** What a script that had broken out of the interpreter would try, tried for real. Runs in the child only. */
 import { ptr } from "bun:ffi";
 import { constants } from "node:fs";
+import { cString } from "../lib/c-string.ts";
 import type { Tries } from "./protocol.ts";
-import { cString, type SystemCall } from "./system-calls.ts";
+import type { SystemCall } from "./system-calls.ts";
 
 const AT_FDCWD = -100;
 const O_RDONLY = 0;

@@ -1,7 +1,8 @@
 /** Landlock: rules about files, TCP, abstract sockets and signals, which a process sets for itself and never gets rid of. */
 import { ptr } from "bun:ffi";
+import { cString } from "../lib/c-string.ts";
 import { ERRNO } from "./protocol.ts";
-import { cString, must, type SystemCall } from "./system-calls.ts";
+import { must, type SystemCall } from "./system-calls.ts";
 
 const CREATE_RULESET_VERSION = 1;
 const RULE_PATH_BENEATH = 1;

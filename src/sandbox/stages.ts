@@ -7,12 +7,13 @@
  */
 import { ptr } from "bun:ffi";
 import { closeSync, readFileSync, readSync, writeFileSync, writeSync } from "node:fs";
+import { cString } from "../lib/c-string.ts";
 import { volunteerForOutOfMemory } from "../lib/out-of-memory.ts";
 import { tryForbidden } from "./attempts.ts";
 import { landlockAbi, NETWORK_ABI, restrictToReading } from "./landlock.ts";
 import { type Attempts, type Frame, LIMITS, MIB_BYTES, type Start } from "./protocol.ts";
 import { filterSystemCalls } from "./seccomp.ts";
-import { cString, dropPrivileges, limit, must, openSystemCalls, pageBytes, type SystemCall } from "./system-calls.ts";
+import { dropPrivileges, limit, must, openSystemCalls, pageBytes, type SystemCall } from "./system-calls.ts";
 
 /** Of a bubblewrap session among all sessions. */
 const AUTOGROUP_NICENESS = 10;

@@ -110,9 +110,6 @@ export function must(what: string, result: number): number {
   return result;
 }
 
-/** Text as C takes it. The buffer must live as long as the call. */
-export const cString = (text: string): Buffer => Buffer.from(`${text}\0`);
-
 const RESOURCE = { cpu: 0, fsize: 1, data: 2, core: 4, nofile: 7, as: 9 } as const;
 
 /** Sets a limit of this process (`setrlimit`), in bytes, seconds or descriptors. */

@@ -3,6 +3,7 @@
  */
 import { dlopen, FFIType, ptr, read } from "bun:ffi";
 import fs from "node:fs";
+import { cString } from "../lib/c-string.ts";
 import { asFound, type FileVersion, FOLDER_FLAGS, type Folder, type OpenFolder, statFile } from "./jail-portable.ts";
 
 const SYS_OPENAT2 = 437; // the same on every architecture
@@ -76,13 +77,13 @@ function openSyscalls(): { openat2: Openat2; stat(folder: number, name: string):
     const known = names.get(text);
     if (known) return known;
     if (names.size === MAX_NAMES) names.clear();
-    const made = Buffer.from(`${text}\0`);
+    const made = cString(text);
     names.set(text, made);
     return made;
   }
   return {
     openat2(folder, path) {
-      const name = Buffer.from(`${path}\0`);
+      const name = cString(path);
       const result = Number(libc.syscall(SYS_OPENAT2, folder, ptr(name), ptr(HOW), HOW.byteLength));
       return result >= 0 ? result : -errno();
     },

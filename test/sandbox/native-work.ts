@@ -1,9 +1,10 @@
 import { ptr } from "bun:ffi";
 import fs from "node:fs";
+import { cString } from "../../src/lib/c-string.ts";
 import { createInterpreter } from "../../src/sandbox/interpreter.ts";
 import type { Job } from "../../src/sandbox/protocol.ts";
 import type { Work } from "../../src/sandbox/stages.ts";
-import { cString, openSystemCalls } from "../../src/sandbox/system-calls.ts";
+import { openSystemCalls } from "../../src/sandbox/system-calls.ts";
 
 /**
  * Does what a script could that had broken out of QuickJS and of WebAssembly: runs its text as code of this process. The

@@ -15,8 +15,6 @@ export type Handle = bigint;
 type Status = Pointer | bigint | null;
 
 export const pointer = (handle: Handle): Pointer => Number(handle) as Pointer;
-/** Keep a reference as long as C may read it. */
-export const cString = (text: string): Buffer => Buffer.from(`${text}\0`);
 
 export type OrtApi = ReturnType<typeof openOrtApi>;
 

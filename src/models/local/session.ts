@@ -1,7 +1,8 @@
 /** A model, opened by ONNX Runtime. */
 import { ptr } from "bun:ffi";
+import { cString } from "../../lib/c-string.ts";
 import { releaseFreed } from "./memory.ts";
-import { cString, type Handle, type OrtApi, pointer } from "./ort-api.ts";
+import { type Handle, type OrtApi, pointer } from "./ort-api.ts";
 
 const LOG_ERRORS = 3;
 const ALL_OPTIMISATIONS = 99;

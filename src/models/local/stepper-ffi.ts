@@ -4,8 +4,9 @@
  * copies every output, and 34 for transformers.js, which copies the whole cache.
  */
 import { ptr } from "bun:ffi";
+import { cString } from "../../lib/c-string.ts";
 import { releasePages } from "./memory.ts";
-import { cString, FLOAT, type Handle, INT64, openOrtApi, pointer } from "./ort-api.ts";
+import { FLOAT, type Handle, INT64, openOrtApi, pointer } from "./ort-api.ts";
 import { openSession } from "./session.ts";
 import {
   allocateCaches,
