@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, lt, max, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gt, lt, max, type SQL, sql } from "drizzle-orm";
 import type { OutputForm } from "../models/engine.ts";
 import { tokensOf } from "../runtime/tokens.ts";
 import { placeholdersOf, placeholdersOfRow } from "../storage/columns.ts";
@@ -53,17 +53,17 @@ export function messageQueries(db: Db) {
   /** A cleared run is there until its row is removed, and seen by nobody. */
   const isSeen = sql`${runs.firstEventId} > coalesce((SELECT cleared_event_id FROM conversations AS c
     WHERE c.conversation_id = ${runs.conversationId}), 0)`;
-  const page = (whose: typeof runs.agentId | typeof runs.conversationId) =>
+  const page = (whose: SQL) =>
     prepared(db, () =>
       db
         .select()
         .from(runs)
-        .where(and(eq(whose, p("id")), eq(runs.status, p("status")), OVER, lt(runs.firstEventId, p("before")), isSeen))
+        .where(and(whose, eq(runs.status, p("status")), OVER, lt(runs.firstEventId, p("before")), isSeen))
         .orderBy(desc(runs.firstEventId))
         .limit(p("limit")),
     );
-  const runsOfAgent = page(runs.agentId);
-  const runsOfConversation = page(runs.conversationId);
+  const runsOfConversation = page(sql`${runs.conversationId} = ${p("conversationId")}`);
+  const runsOfOthers = page(sql`${runs.agentId} = ${p("agentId")} AND ${OF_OTHERS}`);
   const unfinishedRuns = prepared(db, () =>
     db.select().from(runs).where(unfinishedOfAgent).orderBy(asc(runs.firstEventId)),
   );
@@ -210,11 +210,12 @@ export function messageQueries(db: Db) {
     /** In the order of arrival. */
     unfinishedOf: (agentId: string): Run[] => unfinishedRuns.all({ agentId }),
     unfinishedIn: (conversationId: string): Run[] => unfinishedOf.all({ conversationId }),
-    /** Runs that are over in one way and began before this place in the log, newest first. */
-    runsOf: (whose: RunsOf, status: OverStatus, before: number, limit: number): Run[] =>
-      whose.conversationId === null
-        ? runsOfAgent.all({ id: whose.agentId, status, before, limit })
-        : runsOfConversation.all({ id: whose.conversationId, status, before, limit }),
+    /** A conversation's runs that are over in one way and began before this place in the log, newest first. */
+    runsOf: (conversationId: string, status: OverStatus, before: number, limit: number): Run[] =>
+      runsOfConversation.all({ conversationId, status, before, limit }),
+    /** The same of all the agent's conversations but its default one. */
+    runsOfOthers: (agentId: string, status: OverStatus, before: number, limit: number): Run[] =>
+      runsOfOthers.all({ agentId, status, before, limit }),
     /** Unfinished runs from before the instance's last stop. */
     stoppedIn: (instanceId: string, limit: number): Run[] => stoppedRuns.all({ instanceId, limit }),
     /** Agents with a run in progress first, then those with queued runs. Runs that wait for a decision do not count. */
@@ -261,8 +262,6 @@ export type RecentMessage = Pick<
 const byTurn = (a: Run, b: Run): number =>
   Number(a.status === "queued") - Number(b.status === "queued") || a.firstEventId - b.firstEventId;
 
-/** All runs of the agent, or of one of its conversations. */
-export type RunsOf = { agentId: string; conversationId: string | null };
 export type NewMessage = Omit<Message, "messageSeq" | "tokens">;
 export type MessageQueries = ReturnType<typeof messageQueries>;
 
@@ -289,6 +288,8 @@ const ENDING = [
 /** Select unfinished runs, and those that are over, in the words of their partial indexes. */
 const UNFINISHED = sql.raw("(status = 'queued' OR status = 'running' OR status = 'waiting')");
 const OVER = sql.raw("(status = 'completed' OR status = 'failed' OR status = 'cancelled')");
+/** Of conversations other than the default one, in the words of the index that has them by their agent. */
+const OF_OTHERS = sql.raw("conversation_id <> replace(agent_id, 'agt_', 'conv_')");
 
 /** In UTF-8. Most messages are shorter, and reading many of them in vain is cheap. */
 const SHORT_TEXT_BYTES = 2048;

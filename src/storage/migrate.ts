@@ -35,6 +35,7 @@ import mcpServers from "./migrations/0027-mcp-servers.sql" with { type: "text" }
 import mcpAuthorizations from "./migrations/0028-mcp-authorizations.sql" with { type: "text" };
 import fewerPages from "./migrations/0029-fewer-pages.sql" with { type: "text" };
 import messageNumbers from "./migrations/0030-message-numbers.sql" with { type: "text" };
+import runIndexes from "./migrations/0031-run-indexes.sql" with { type: "text" };
 import schema from "./schema.sql" with { type: "text" };
 
 /**
@@ -72,6 +73,7 @@ export const MIGRATIONS: readonly string[] = [
   mcpAuthorizations,
   fewerPages,
   messageNumbers,
+  runIndexes,
 ];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;

@@ -921,14 +921,15 @@ CREATE INDEX events_by_conversation ON events (conversation_id, event_id)
 CREATE INDEX conversations_by_activity ON conversations (agent_id, origin_type, updated_at, conversation_id)
   WHERE state = 'open' AND is_default = 0;
 
-CREATE INDEX runs_by_agent ON runs (agent_id, status, first_event_id)
-  WHERE status = 'completed' OR status = 'failed' OR status = 'cancelled';
-
 CREATE INDEX runs_by_conversation ON runs (conversation_id, status, first_event_id)
   WHERE status = 'completed' OR status = 'failed' OR status = 'cancelled';
 
 CREATE INDEX unfinished_runs ON runs (agent_id, first_event_id)
   WHERE status = 'queued' OR status = 'running' OR status = 'waiting';
+
+CREATE INDEX runs_by_agent ON runs (agent_id, status, first_event_id)
+  WHERE conversation_id <> replace(agent_id, 'agt_', 'conv_')
+    AND (status = 'completed' OR status = 'failed' OR status = 'cancelled');
 
 INSERT INTO model_usage_mark VALUES (1, 0);
 

@@ -117,6 +117,24 @@ describe("an agent's conversations", () => {
     expect(seen).toEqual(order);
   });
 
+  test("have their runs in one list, newest first, page by page and by status", async () => {
+    const other = await make();
+    const asked: string[] = [];
+    for (const id of [idOfDefault(), other, other, idOfDefault(), other]) asked.unshift((await say(id, "hi")).runId);
+    for (const query of ["", "&status=completed"]) {
+      const seen: string[] = [];
+      for (let cursor = ""; ; ) {
+        const { body } = await ask("GET", `/runs?limit=2${query}${cursor}`);
+        seen.push(...body.data.map((run: { runId: string }) => run.runId));
+        if (!body.hasMore) break;
+        cursor = `&after=${body.nextCursor}`;
+      }
+      expect(seen).toEqual(asked);
+    }
+    const inDefault = (await ask("GET", `/runs?conversationId=${idOfDefault()}`)).body.data;
+    expect(inDefault.map((run: { runId: string }) => run.runId)).toEqual([asked[1], asked[4]]);
+  });
+
   test("are at most a thousand besides the default one, and deleting one makes room", async () => {
     const { store } = it.server.foundation;
     const kept = await make();

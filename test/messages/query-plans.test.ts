@@ -31,7 +31,8 @@ test("no query of the hot path reads a whole history", () => {
     queries.inTurn("a");
     queries.unfinishedOf("a");
     queries.unfinishedIn("c");
-    for (const conversationId of [null, "c"]) queries.runsOf({ agentId: "a", conversationId }, "failed", 9, 10);
+    queries.runsOf("c", "failed", 9, 10);
+    queries.runsOfOthers("a", "failed", 9, 10);
     queries.stoppedIn("i", 100);
     queries.agentsWithUnfinished();
     queries.recent("a", 10);
