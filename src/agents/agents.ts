@@ -62,6 +62,8 @@ export interface Agents {
   /** The caller's agent with its instance. Throws `not_found`. */
   get(caller: Caller, instanceId: string, agentId: string): FoundAgent;
   find(agentId: string): Agent | undefined;
+  /** The name that is shown, without the rest of the agent. */
+  nameOf(agentId: string): string | undefined;
   /**
    * Throws `conflict` for a slug in use or beyond a quota, and `invalid_request` for a bad file or model. Changes to a
    * workspace are checked before their contents are written to disk, and again in the transaction, where `find` looks
@@ -101,12 +103,9 @@ export function createAgents(parts: AgentParts): Agents {
   const { store, clock, instances, workspaces, quotas, removals, defaultFiles, modelChoice, mayHaveTool } = parts;
   const { db } = store;
   const listeners: AgentListener[] = [];
-  const byId = prepared(db, () =>
-    db
-      .select()
-      .from(agents)
-      .where(and(eq(agents.agentId, sql.placeholder("agentId")), isNull(agents.removedAt))),
-  );
+  const hasId = and(eq(agents.agentId, sql.placeholder("agentId")), isNull(agents.removedAt));
+  const byId = prepared(db, () => db.select().from(agents).where(hasId));
+  const nameById = prepared(db, () => db.select({ name: agents.displayName }).from(agents).where(hasId));
   const stored = store.oncePerSnapshot((agentId) => byId.get({ agentId }));
   const find = (agentId: string) => (isId("agt", agentId) ? stored(agentId) : undefined);
   const bySlug = prepared(db, () =>
@@ -144,6 +143,7 @@ export function createAgents(parts: AgentParts): Agents {
 
   return {
     find,
+    nameOf: (agentId) => nameById.get({ agentId })?.name,
     get(caller, instanceId, agentId) {
       const instance = instances.get(caller, instanceId);
       const agent = find(agentId);

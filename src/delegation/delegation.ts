@@ -29,7 +29,7 @@ const EXPIRED_AT_ONCE = 50;
 export interface DelegationParts {
   store: Store;
   clock: Clock;
-  agents: Pick<Agents, "find">;
+  agents: Pick<Agents, "find" | "nameOf">;
   instances: Pick<Instances, "find">;
   /** These two are built later, and asked for when something is asked. */
   toolboxOf(instanceId: string): Pick<Toolbox, "offerTo">;
@@ -124,7 +124,7 @@ export function createDelegation(parts: DelegationParts): Delegation {
     const now = clock.now();
     const ended = queries.ofWait(waitId).map(({ runId, title, conversationId, expiresAt }) => {
       const run = runOf(runId);
-      const agentName = agents.find(run?.agentId ?? "")?.displayName ?? "that was deleted";
+      const agentName = agents.nameOf(run?.agentId ?? "") ?? "that was deleted";
       const isLate = run?.status === "cancelled" && expiresAt <= now;
       return { title, agentName, run, reply: run && replyOf(conversationId, run.messageId), isLate };
     });

@@ -32,7 +32,7 @@ export interface Chain {
 
 export interface RuleParts {
   queries: DelegationQueries;
-  agents: Pick<Agents, "find">;
+  agents: Pick<Agents, "find" | "nameOf">;
   instances: Pick<Instances, "find">;
   runOf(runId: string): Run | undefined;
   toolboxOf(instanceId: string): Pick<Toolbox, "offerTo">;
@@ -52,7 +52,7 @@ export interface Rules {
 const refuse = (message: string) => new AppError("conflict", message);
 
 export function createRules({ queries, agents, instances, runOf, toolboxOf }: RuleParts): Rules {
-  const nameOf = (agentId: string) => agents.find(agentId)?.displayName ?? "a deleted agent";
+  const nameOf = (agentId: string) => agents.nameOf(agentId) ?? "a deleted agent";
 
   function find(instanceId: string, asking: string, name: string): Agent {
     const ids = isId("agt", name) ? [name] : queries.agentsNamed(instanceId, name, 2);

@@ -104,7 +104,7 @@ export function createMessaging(parts: MessagingParts): Messaging {
     },
     accountOf,
     retryLater: (retry) => void setTimeout(retry, RETRY_MS).unref(),
-    senderOf: (agentId) => ({ id: agentId, name: agents.find(agentId)?.displayName ?? "agent" }),
+    senderOf: (agentId) => ({ id: agentId, name: agents.nameOf(agentId) ?? "agent" }),
   });
   const { removals, quotas } = parts;
   const rows: ConversationQueries = {
