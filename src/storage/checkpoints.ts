@@ -1,5 +1,6 @@
 import { Database } from "bun:sqlite";
 import { fdatasync, readdirSync, readlinkSync, realpathSync } from "node:fs";
+import type { CommitSchedule } from "./commit-schedule.ts";
 
 /** Frames of the log, and how many of them are in the database. */
 export interface Progress {
@@ -11,12 +12,14 @@ export interface CheckpointParts {
   path: string;
   /** A descriptor of the log that stays open until `close`: SQLite's own is gone with the connection that it is of. */
   logFile: number;
-  /** `PRAGMA wal_checkpoint(PASSIVE)` on the writing connection, outside of a transaction. Without `syncs` nothing is synced. */
-  checkpoint(syncs: boolean): Progress;
+  /** `PRAGMA wal_checkpoint(PASSIVE)` on the writing connection, outside of a transaction, with nothing synced. */
+  checkpoint(): Progress;
   /** `PRAGMA wal_checkpoint(NOOP)` there: some microseconds. */
   progress(): Progress;
   /** SQLite makes its own checkpoint only with so many frames. */
   leaveTo(frames: number): void;
+  /** The commits of what may wait a little. */
+  commits: Pick<CommitSchedule, "hold" | "release">;
   /** Called when the disk has not kept what was copied. */
   lose(reason: unknown): void;
 }
@@ -47,18 +50,21 @@ const [MIN_WAIT_MS, MAX_WAIT_MS] = [25, 30_000];
  * 1. A reader is held: frames that are written later are not copied, and the log cannot begin anew meanwhile.
  * 2. The log is synced, as SQLite would do before it copies.
  * 3. At the next commit, what the reader has seen is copied, and then the database is synced.
- * 4. The reader lets go. When the log is long and the rest is little, that is copied in SQLite's own way, with its syncs.
+ * 4. The reader lets go. When the log is long and the rest is little, commits wait while that is copied in the same way: with
+ *    nothing left that is not in the database, the next one begins the log anew.
  *
  * Where this cannot be done, or is not fast enough, SQLite's own checkpoint is.
  */
 export function createCheckpoints(
-  { path, logFile, checkpoint, progress, leaveTo, lose }: CheckpointParts,
+  { path, logFile, checkpoint, progress, leaveTo, commits, lose }: CheckpointParts,
   calls: typeof system = system,
 ): Checkpoints {
   let reader: Database | undefined;
   let file = -1;
   /** `off`: nothing can be synced here. `synced`: what the reader has seen may be copied. */
   let state: "idle" | "busy" | "synced" | "off" = "idle";
+  /** Commits wait, so that the whole log is copied. */
+  let isWhole = false;
   let endedAt = performance.now();
 
   /** Holds the reader. What is written from here on is not copied, and overwrites nothing of the log. */
@@ -67,6 +73,7 @@ export function createCheckpoints(
     if (!isLinkTo(file, path)) file = descriptorOf(path);
     if (file === -1) {
       state = "off";
+      letGo();
       return;
     }
     if (reader === undefined) {
@@ -77,7 +84,8 @@ export function createCheckpoints(
     reader.run("BEGIN");
     reader.query("SELECT 1 FROM sqlite_schema").get();
     sync(logFile, () => {
-      state = "synced";
+      if (isWhole) attempt(copy);
+      else state = "synced";
     });
   }
 
@@ -88,10 +96,13 @@ export function createCheckpoints(
       // The reader stays, so that the log keeps what the database may have lost.
       state = "off";
       lose(error);
+      letGo();
     });
   }
 
   function letGo(): void {
+    if (isWhole) commits.release();
+    isWhole = false;
     if (state === "off") return;
     if (reader?.inTransaction) reader.run("COMMIT");
     state = "idle";
@@ -99,17 +110,21 @@ export function createCheckpoints(
   }
 
   function copy(): void {
-    checkpoint(false);
+    checkpoint();
     sync(file, () => {
+      const wasWhole = isWhole;
       letGo();
-      attempt(beginAnew);
+      if (!wasWhole) attempt(copyTheRest);
     });
   }
 
-  /** The rest waits for the disk on this thread: while much is written, another copy comes first. */
-  function beginAnew(): void {
+  /** Commits wait for it: while much is written, another copy comes first. */
+  function copyTheRest(): void {
     const { log: frames, checkpointed } = progress();
-    if (frames >= FRAMES_OF_LOG && frames - checkpointed < FRAMES_AT_ONCE) checkpoint(true);
+    if (frames < FRAMES_OF_LOG || frames - checkpointed >= FRAMES_AT_ONCE) return;
+    commits.hold();
+    isWhole = true;
+    hold();
   }
 
   /** By what was written rather than by time: a host that was quiet for long may write thousands in the next second. */

@@ -5,7 +5,7 @@ import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import { createFairQueue } from "../lib/fair-queue.ts";
 import { createCheckpoints, type Progress } from "./checkpoints.ts";
 import { type CommitHook, runAll, undoAll } from "./commit-hooks.ts";
-import { createCommitPace } from "./commit-pace.ts";
+import { createCommitSchedule } from "./commit-schedule.ts";
 import { createPrivately, damagedError, isDamage, openError, prepareConnection, quickCheck } from "./connection.ts";
 import { migrate } from "./migrate.ts";
 import { createSnapshot, type Snapshot } from "./snapshot.ts";
@@ -101,11 +101,10 @@ function openFile(dataDir: string, path: string): Database {
 function createStore(sqlite: Database, path: string, walSync: WalSync): Store {
   const hooks: CommitHook[] = [];
   const pending = createFairQueue<Pending>();
-  let isDue = false;
   let closed = false;
   /** Why the disk no longer takes anything: what a sync lost is nowhere, so nothing later can be relied on. */
   let lost: Error | undefined;
-  const pace = createCommitPace();
+  const schedule = createCommitSchedule(commitPending);
   let current: Durability = "full";
 
   const transactions = prepareTransactions(sqlite);
@@ -114,20 +113,21 @@ function createStore(sqlite: Database, path: string, walSync: WalSync): Store {
   const checkpoints = createCheckpoints({
     path,
     logFile: walSync.file,
-    checkpoint(syncs) {
+    checkpoint() {
       snapshot.end();
       setDurability("process");
-      if (!syncs) sqlite.run("PRAGMA synchronous = OFF");
+      sqlite.run("PRAGMA synchronous = OFF");
       try {
         return sqlite.query<Progress, []>("PRAGMA wal_checkpoint(PASSIVE)").get() ?? { log: 0, checkpointed: 0 };
       } finally {
-        if (!syncs) sqlite.run("PRAGMA synchronous = NORMAL");
+        sqlite.run("PRAGMA synchronous = NORMAL");
       }
     },
     progress() {
       snapshot.end();
       return noCheckpoint.get() ?? { log: 0, checkpointed: 0 };
     },
+    commits: schedule,
     lose: loseDisk,
     leaveTo: (frames) => void sqlite.run(`PRAGMA wal_autocheckpoint = ${frames}`),
   });
@@ -224,7 +224,6 @@ function createStore(sqlite: Database, path: string, walSync: WalSync): Store {
   }
 
   function commitPending(): void {
-    isDue = false;
     if (pending.isEmpty()) return; // `close` has committed them
     const attempts: Attempt[] = [];
     snapshot.end();
@@ -241,8 +240,8 @@ function createStore(sqlite: Database, path: string, walSync: WalSync): Store {
       });
       return;
     } finally {
-      if (attempts.some(({ syncs }) => syncs)) pace.spend(performance.now() - began);
-      if (!pending.isEmpty()) scheduleCommit();
+      if (attempts.some(({ syncs }) => syncs)) schedule.spend(performance.now() - began);
+      if (!pending.isEmpty()) schedule.soon();
     }
     // Begun before the hooks, which take a while: the disk is at work meanwhile.
     const synced = attempts.some(({ syncs }) => syncs) ? walSync.sync() : Promise.resolve();
@@ -257,14 +256,6 @@ function createStore(sqlite: Database, path: string, walSync: WalSync): Store {
     return lost;
   }
 
-  function scheduleCommit(): void {
-    if (isDue) return;
-    isDue = true;
-    const delayMs = pace.delayMs();
-    if (delayMs === 0) setImmediate(commitPending);
-    else setTimeout(commitPending, delayMs);
-  }
-
   return {
     db: drizzle({ client: sqlite }),
     sqlite,
@@ -276,7 +267,7 @@ function createStore(sqlite: Database, path: string, walSync: WalSync): Store {
     commitSoon(work, durability, owner = "") {
       if (closed) return Promise.reject(new Error("the database is closed"));
       if (lost) return Promise.reject(lost);
-      scheduleCommit();
+      schedule.soon();
       const { promise, resolve, reject } = Promise.withResolvers<ReturnType<typeof work>>();
       pending.add(owner, { work, durability, resolve: resolve as (result: unknown) => void, reject });
       return promise;

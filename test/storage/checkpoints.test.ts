@@ -7,7 +7,9 @@ import { type Checkpoints, createCheckpoints, type Progress } from "../../src/st
 import { openStore, type Store } from "../../src/storage/store.ts";
 
 /** What SQLite and the operating system were asked for, in order. */
-type Step = { kind: "copied" | "finished"; progress: Progress } | { kind: "syncing log" | "syncing" | "synced" };
+type Step =
+  | { kind: "copied"; progress: Progress }
+  | { kind: "syncing log" | "syncing" | "synced" | "commits held" | "commits released" };
 
 let dataDir: string;
 beforeEach(() => {
@@ -32,9 +34,13 @@ function open(mayEnd = Promise.resolve()) {
       leaveTo: () => {},
       lose: () => {},
       progress: () => sqlite.query<Progress, []>("PRAGMA wal_checkpoint(NOOP)").get() as Progress,
-      checkpoint(syncs) {
+      commits: {
+        hold: () => steps.push({ kind: "commits held" }),
+        release: () => steps.push({ kind: "commits released" }),
+      },
+      checkpoint() {
         const progress = sqlite.query<Progress, []>("PRAGMA wal_checkpoint(PASSIVE)").get() as Progress;
-        steps.push({ kind: syncs ? "finished" : "copied", progress });
+        steps.push({ kind: "copied", progress });
         return progress;
       },
     },
@@ -69,28 +75,33 @@ function open(mayEnd = Promise.resolve()) {
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
 
 test.skipIf(process.platform !== "linux")(
-  "while somebody writes, the log is copied but for its newest frames, and begins anew after a whole copy with syncs",
+  "while somebody writes, the log is copied but for its newest frames; commits wait for the last copy, and it begins anew",
   async () => {
     const { steps, write, close } = open();
-    let [last, isAnew] = [0, false];
-    while (!isAnew) {
-      write();
+    const kinds = () => steps.map(({ kind }) => kind);
+    const copies = () => steps.flatMap((step) => (step.kind === "copied" ? [step.progress] : []));
+    const isHeld = () => kinds().lastIndexOf("commits held") > kinds().lastIndexOf("commits released");
+    const isAnew = () => copies().some(({ log }, at, all) => log < (all[at - 1]?.log ?? 0));
+    while (!isAnew()) {
+      if (!isHeld()) write();
       await nextTurn();
-      const step = steps.findLast(({ kind }) => kind === "copied");
-      if (step?.kind !== "copied") continue;
-      isAnew = step.progress.log < last;
-      last = step.progress.log;
     }
     close();
+    const [held, released] = [kinds().lastIndexOf("commits held"), kinds().lastIndexOf("commits released")];
+    expect(kinds().slice(held - 1, released + 1)).toEqual([
+      "synced",
+      "commits held",
+      "syncing log",
+      "copied",
+      "syncing",
+      "synced",
+      "commits released",
+    ]);
     for (const [at, step] of steps.entries()) {
-      if (step.kind === "copied") expect(step.progress.checkpointed).toBeLessThan(step.progress.log);
-      // It finds on disk what was copied before.
-      else if (step.kind === "finished") {
-        expect(step.progress.checkpointed).toBe(step.progress.log);
-        expect(steps[at - 1]?.kind).toBe("synced");
-      }
+      if (step.kind !== "copied") continue;
+      const isLast = steps[at - 2]?.kind === "commits held";
+      expect(step.progress.checkpointed === step.progress.log).toBe(isLast);
     }
-    expect(steps.filter(({ kind }) => kind === "finished")).not.toEqual([]);
   },
 );
 
