@@ -1,5 +1,5 @@
 import { AppError } from "../lib/app-error.ts";
-import { isDiskFull } from "../lib/system-error.ts";
+import { isDiskFull, isOutOfFiles } from "../lib/system-error.ts";
 import { declaredLength } from "./request.ts";
 
 /** An answer with a status other than 200 or the route's own. */
@@ -36,6 +36,13 @@ export function toAppError(thrown: unknown): AppError {
       cause: thrown,
       status: 503,
       retryAfterSeconds: 60,
+    });
+  }
+  if (isOutOfFiles(thrown)) {
+    return new AppError("internal_error", "the host has too many files and connections open; try again in a moment", {
+      cause: thrown,
+      status: 503,
+      retryAfterSeconds: 5,
     });
   }
   return new AppError(

@@ -54,6 +54,9 @@ export function describeSystemError(what: string, error: unknown, alternative?: 
 export const hasCode = (error: unknown, ...codes: string[]): boolean =>
   error instanceof Error && "code" in error && typeof error.code === "string" && codes.includes(error.code);
 
+/** Whether this process, or the system, has as many files and connections open as it may. */
+export const isOutOfFiles = (error: unknown): boolean => hasCode(error, "EMFILE", "ENFILE");
+
 /** Whether the disk, or the user's part of it, has no room left. */
 export const isDiskFull = (error: unknown): boolean =>
   hasCode(error, "SQLITE_FULL", "ENOSPC", "EDQUOT", "EFBIG", "SQLITE_IOERR_WRITE");

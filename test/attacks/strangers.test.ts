@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { connect } from "node:net";
 import { rawRequest } from "../http/raw-request.ts";
 import { runBinary } from "../support/binary.ts";
 import { askFrom, countsOf, inLanes } from "./connection.ts";
@@ -100,4 +101,21 @@ test("a key limited to one instance learns nothing from the owner's Idempotency-
   const replayed = await attacker.ask("POST", path, { name: "hidden" }, { ...headers, "X-API-Key": key });
   expect([replayed.status, JSON.stringify(replayed.body)]).toEqual([404, expect.not.stringContaining("hidden")]);
   await world.expectUnharmed();
+});
+
+test("while strangers' connections take all files that the host may open, it says so; once they are gone all is well", async () => {
+  await using world = await startWorld({ under: ["sh", "-c", 'ulimit -n 400; exec "$@"', "limited"] });
+  const { neighbour, neighboursAgent, url } = world;
+  const { hostname, port } = new URL(url);
+  const ask = () => neighbour.ask("GET", neighboursAgent);
+  // These keep their connections: new ones wait until there is room.
+  await Promise.all([ask(), ask(), ask(), ask()]);
+  const silent = Array.from({ length: 500 }, () => connect(Number(port), hostname).on("error", () => {}));
+  let answer = await ask();
+  while (answer.status !== 503) answer = await ask();
+  expect(answer.headers.get("Retry-After")).toBe("5");
+  expect(answer.body.error.message).toContain("too many files and connections open");
+  for (const one of silent) one.destroy();
+  while ((await ask()).status !== 200);
+  expect((await neighbour.ask("POST", `${neighboursAgent}/messages`, { message: "Hello" })).status).toBe(200);
 });
