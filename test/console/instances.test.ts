@@ -48,6 +48,28 @@ browserTest("every instance is listed with its status, cost and agents, and any 
   });
 });
 
+browserTest(
+  "in a long list, the agent that is opened by its address is in sight; the list then stays where it is scrolled",
+  async () => {
+    const oldest = await make("the oldest", "Ada");
+    for (let number = 0; number < 30; number++) await make(`instance ${number}`);
+    const [{ agentId }] = (await person.ask("GET", `/v1/instances/${oldest}/agents`)).body.data;
+    await withPage(async (page) => {
+      const link = row(page, "the oldest").getByRole("link", { name: "Ada" });
+      const topOfLink = async () => (await link.boundingBox())?.y ?? Number.NaN;
+      const height = page.viewportSize()?.height ?? 0;
+      await row(page, "instance 29").waitFor();
+      await page.evaluate((hash) => location.assign(hash), `#${oldest}/${agentId}`);
+      await page.locator("#instance-list a[aria-current]").waitFor();
+      expect(await topOfLink()).toBeWithin(0, height);
+
+      await page.locator("#instances").evaluate((list) => list.scrollTo(0, 0));
+      await lookAgain(page);
+      expect(await topOfLink()).toBeGreaterThan(height);
+    });
+  },
+);
+
 browserTest("an instance created elsewhere appears in the list, without changing the open conversation", async () => {
   const home = await make("home", "Ada");
   await withPage(async (page) => {

@@ -68,6 +68,8 @@ export function listInstances(
   const rows = new Map<string, Row>();
   let cursor: string | null = null;
   let current: { instanceId: string; agentId: string | null } | undefined;
+  /** The link that was scrolled to: once for each choice, so that the list stays where somebody scrolls it. */
+  let revealed: string | undefined;
   /** Choices so far: only the last one counts, whichever is read first. */
   let choices = 0;
 
@@ -140,6 +142,9 @@ export function listInstances(
     for (const link of list.querySelectorAll("a")) {
       if (link.hash === hash) link.setAttribute("aria-current", "true");
       else link.removeAttribute("aria-current");
+      if (link.hash !== hash || hash === revealed) continue;
+      link.scrollIntoView({ block: "nearest" });
+      revealed = hash;
     }
   }
 
