@@ -57,8 +57,8 @@ function show(pieces: readonly Piece[], clean: (text: string) => string): string
   return pieces.map(shown).join("");
 }
 
-/** One line, for a readline prompt. */
-export const promptOf = (...pieces: Piece[]): string => show(pieces, oneLine);
+/** One line without its newline, to be shown in another way. */
+export const lineOf = (...pieces: Piece[]): string => show(pieces, oneLine);
 
 /** Between two tries to write to a pipe whose reader is slow. */
 const RETRY_MS = 5;

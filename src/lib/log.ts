@@ -1,29 +1,71 @@
 import { type LogFn, type Logger, pino, stdSerializers } from "pino";
+import SonicBoom from "sonic-boom";
 
 export type Log = Logger;
 
-/** Kept in memory of what cannot be written. */
+/** Kept in memory of what cannot be written; what comes then is dropped. */
 const MAX_UNWRITTEN_BYTES = 1024 * 1024;
+/** As long as an end waits for whoever reads the log. */
+const END_MS = 1_000;
 
 /**
- * The server's log, on standard output. Calls never throw: what cannot be written, such as on a full disk, is written
- * before the next line that can be. Never log secrets: no codes, tokens, keys or message text.
+ * The server's log, on standard output. Calls never throw, and never wait for whoever reads it, such as a pager or a terminal
+ * that is held: what cannot be written is written later, or before the next line that can be, as after a full disk. Never
+ * log secrets: no codes, tokens, keys or message text.
  */
 export async function createLog(level: string, format: "pretty" | "json"): Promise<Log> {
   const serializers = { err: tellError };
   const options = { level, base: null, serializers, timestamp: () => `,"time":"${new Date().toISOString()}"` };
-  const output = pino.destination({ dest: 1, sync: true, maxLength: MAX_UNWRITTEN_BYTES });
-  // Without a listener of our own, the line's caller would get the error.
-  output.on("error", () => undefined);
-  if (format === "json") return pino({ ...options, formatters: { level: (label) => ({ level: label }) } }, output);
+  const output = createOutput((lines) => log.warn({ lines }, "lines of this log were dropped: nobody read it"));
+  let log: Log;
+  if (format === "json") {
+    log = pino({ ...options, formatters: { level: (label) => ({ level: label }) } }, output);
+    return log;
+  }
   // Loaded only when needed: it would slow down a start with JSON logs.
   const { prettyFactory } = await import("pino-pretty");
   const onTerminal = process.stdout.isTTY;
   const colorize = !process.env.NO_COLOR && onTerminal;
   const pretty = prettyFactory({ colorize, ignore: "pid,hostname,event", singleLine: true, translateTime: "HH:MM:ss" });
-  return pino(onTerminal ? { ...options, hooks: { logMethod: withoutRecords } } : options, {
-    write: (line) => void output.write(pretty(line)),
+  log = pino(onTerminal ? { ...options, hooks: { logMethod: withoutRecords } } : options, {
+    ...output,
+    write: (line) => output.write(pretty(line)),
   });
+  return log;
+}
+
+/** Resolves once everything is written that was logged, or a second later: nobody may be reading it. */
+export const logWritten = (log: Log): Promise<void> =>
+  new Promise((resolve) => {
+    log.flush(() => resolve());
+    setTimeout(resolve, END_MS);
+  });
+
+/** A destination for pino, which calls `tellDropped` with how many lines it had no room for once it has room again. */
+function createOutput(tellDropped: (lines: number) => void) {
+  // Not pino.destination, which at an exit waits for the reader.
+  const output = new SonicBoom({ fd: 1, maxLength: MAX_UNWRITTEN_BYTES });
+  // Without a listener of our own, an error would end the process.
+  output.on("error", () => undefined);
+  let isWritten = true;
+  let dropped = 0;
+  output.on("drop", () => dropped++);
+  output.on("drain", () => {
+    isWritten = true;
+    const lines = dropped;
+    dropped = 0;
+    if (lines > 0) tellDropped(lines);
+  });
+  return {
+    write(line: string): void {
+      isWritten = false;
+      output.write(line);
+    },
+    flush(then: () => void): void {
+      if (isWritten) then();
+      else output.once("drain", then);
+    },
+  };
 }
 
 /** Events that are for records, which a terminal keeps none of: a hash says nothing to who reads along. */

@@ -1,4 +1,6 @@
 import { expect, test } from "bun:test";
+import { closeSync, mkdtempSync, openSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 const LOG = join(import.meta.dir, "../../src/lib/log.ts");
@@ -92,4 +94,58 @@ test.each(["json", "pretty"])("a log whose reader has gone breaks no call: %s", 
   await child.stdin.end();
   expect(await new Response(child.stderr).text()).toBe("done\n");
   expect(await child.exited).toBe(0);
+});
+
+/** A pipe that holds what is written to it until somebody reads it. */
+function makePipe() {
+  const folder = mkdtempSync(join(tmpdir(), "roost-log-"));
+  const path = join(folder, "pipe");
+  Bun.spawnSync(["mkfifo", path]);
+  const file = openSync(path, "r+");
+  return {
+    file,
+    /** Reads on until a line has the word. */
+    linesUntil: (word: string) =>
+      Bun.spawnSync(["sed", `/${word}/q`, path])
+        .stdout.toString()
+        .trim()
+        .split("\n"),
+    [Symbol.dispose]() {
+      closeSync(file);
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+test.each(["json", "pretty"])("a log that nobody reads holds nothing up, not even the end: %s", async (format) => {
+  using pipe = makePipe();
+  const call = `const { logWritten } = await import(${JSON.stringify(LOG)});
+    for (let n = 0; n < 300; n++) log.info("n".repeat(10_000));
+    console.error("done");
+    await logWritten(log);
+    process.exit(0);`;
+  const child = Bun.spawn(program("info", format, call), { stdout: pipe.file, stderr: "pipe" });
+  expect(await new Response(child.stderr).text()).toBe("done\n");
+  expect(await child.exited).toBe(0);
+});
+
+test.each(["json", "pretty"])("whoever reads a log late gets all that waited, in order: %s", async (format) => {
+  using pipe = makePipe();
+  const call = `for (let n = 0; n < 5_000; n++) log.info("line " + n);
+    console.error("done");`;
+  const child = Bun.spawn(program("info", format, call), { stdout: pipe.file, stderr: "pipe" });
+  await child.stderr.getReader().read();
+  const lines = pipe.linesUntil("line 4999").map((line) => Number(/line (\d+)/.exec(line)?.[1]));
+  expect(lines).toEqual(Array.from({ length: 5_000 }, (_, n) => n));
+  expect(await child.exited).toBe(0);
+});
+
+test("a log says how many lines were dropped while nobody read it", async () => {
+  using pipe = makePipe();
+  const call = `for (let n = 0; n < 300; n++) log.info("n".repeat(10_000));
+    console.error("done");`;
+  const child = Bun.spawn(program("info", "json", call), { stdout: pipe.file, stderr: "pipe" });
+  await child.stderr.getReader().read();
+  const kept = pipe.linesUntil("dropped");
+  expect(JSON.parse(kept.pop() ?? "")).toMatchObject({ level: "warn", lines: 300 - kept.length });
 });

@@ -1,14 +1,15 @@
+import { write } from "node:fs";
 import { type Foundation, openFoundation } from "../../app/foundation.ts";
 import { bindAddress, startApp } from "../../app/start.ts";
 import type { Config } from "../../config.ts";
 import { isEveryAddress } from "../../http/reachable-url.ts";
 import { moreFileThreads } from "../../lib/file-threads.ts";
-import { createLog, type Log } from "../../lib/log.ts";
+import { createLog, type Log, logWritten } from "../../lib/log.ts";
 import type { Outbox } from "../../mail/outbox.ts";
 import { LOCAL_MODEL } from "../../models/local-models.ts";
 import { lockDataFolder, requireNoServer } from "../../storage/lock.ts";
 import { makePrivate } from "../../storage/private-folder.ts";
-import { colours, say, shortMoney } from "../output.ts";
+import { colours, lineOf, say, shortMoney } from "../output.ts";
 import { roost } from "./advice.ts";
 import { readCheckedConfig, requireOwnFolder, type ServeSettings } from "./data-folder.ts";
 
@@ -62,6 +63,7 @@ export async function serve(options: ServeSettings): Promise<void> {
   foundation.store.close();
   lock.release();
   log.info({ event: "stopped" }, "stopped");
+  await logWritten(log);
   process.exit(damage ? 1 : 0);
 }
 
@@ -109,11 +111,9 @@ const showCodes = (outbox: Outbox): Outbox => ({
   append(mail) {
     outbox.append(mail);
     const { to, code, subject } = mail;
-    try {
-      say("  ", colours.dim("Mail to"), ` ${to}  `, colours.bold(code ?? subject));
-    } catch {
-      // The terminal has gone: the code is in the outbox.
-    }
+    const line = lineOf("  ", colours.dim("Mail to"), ` ${to}  `, colours.bold(code ?? subject));
+    // Nobody waits for a terminal that is held. If it has gone, the code is in the outbox.
+    write(1, `${line}\n`, () => undefined);
   },
 });
 

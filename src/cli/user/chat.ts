@@ -1,6 +1,6 @@
 import { createInterface } from "node:readline";
 import { explain, Failure } from "../failure.ts";
-import { colours, note, promptOf, say, sayText } from "../output.ts";
+import { colours, lineOf, note, say, sayText } from "../output.ts";
 import { ask, Interrupted } from "./answer.ts";
 import { openAnswerView } from "./answer-view.ts";
 import { openHistory } from "./chat-history.ts";
@@ -43,7 +43,7 @@ async function converse(place: Place): Promise<void> {
   say(colours.bold(name), " ", colours.dim("is listening. /help shows the commands, Ctrl-D leaves."));
   let leaveAtInterrupt = false;
   for (;;) {
-    const typed = await readTyped(promptOf(colours.green("you> ")), history.entries());
+    const typed = await readTyped(lineOf(colours.green("you> ")), history.entries());
     if (typed.kind === "end" || (typed.kind === "interrupt" && leaveAtInterrupt)) {
       say("");
       return;

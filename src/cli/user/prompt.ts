@@ -1,7 +1,7 @@
 import { createInterface } from "node:readline";
 import { Writable } from "node:stream";
 import { Failure } from "../failure.ts";
-import { askFor, note, noteJson, promptOf } from "../output.ts";
+import { askFor, lineOf, note, noteJson } from "../output.ts";
 
 /** Asks the user questions; without a terminal, lines of standard input are the answers. */
 export interface Prompt {
@@ -27,7 +27,7 @@ export function openPrompt(): Prompt {
     async ask(question) {
       // What is left of an input that has ended still answers, but nobody can be asked.
       if (!isOver) {
-        lines.setPrompt(promptOf(question));
+        lines.setPrompt(lineOf(question));
         lines.prompt();
       }
       const { done, value } = await waiting.next();
