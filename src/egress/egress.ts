@@ -7,7 +7,7 @@ import { type AnswerHead, valuesOf } from "./head.ts";
 import type { EgressPolicy } from "./policy.ts";
 import { EgressError, type EgressFault, isRefusal } from "./refusal.ts";
 import { type Message, type PreparedMessage, redirected } from "./request.ts";
-import { type Resolve, resolveBySystem } from "./resolve.ts";
+import type { Resolve } from "./resolve.ts";
 import { shownHost, type Target, targetOf } from "./target.ts";
 import { createWholeBodies } from "./whole-body.ts";
 
@@ -85,13 +85,13 @@ const GET: Message = { method: "GET", headers: {}, body: null };
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 
 export function createEgress(parts: EgressParts): Egress {
-  const { policy, resolve = resolveBySystem, kindOf = kindFromHere, deadlineMs = DEADLINE_MS } = parts;
+  const { policy, kindOf = kindFromHere, deadlineMs = DEADLINE_MS } = parts;
   const connections = createFairPlaces(OUTGOING.agents.places);
   const readWhole = createWholeBodies();
   const outcomes = new Map<EgressFault | "answered", number>();
   const count = (outcome: EgressFault | "answered") => outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
 
-  const connect = createExchange({ policy, resolve, kindOf, ca: parts.ca });
+  const connect = createExchange({ policy, resolve: parts.resolve, kindOf, ca: parts.ca });
 
   async function exchange(accountId: string, ...of: Parameters<Exchange>): Promise<OpenAnswer> {
     const answer = await connect(...of);

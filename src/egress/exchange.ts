@@ -6,7 +6,7 @@ import { type AnswerHead, readHead } from "./head.ts";
 import type { EgressPolicy } from "./policy.ts";
 import { createSocketReader } from "./reader.ts";
 import { type Message, writeMessage } from "./request.ts";
-import { addressesOf, type Resolve } from "./resolve.ts";
+import { addressesOf, type Resolve, resolveByServers, resolveBySystem } from "./resolve.ts";
 import type { Target } from "./target.ts";
 
 /** An answer whose body is still to come. */
@@ -21,7 +21,8 @@ export type Exchange = (target: Target, message: Message, maxBytes: number, sign
 
 export interface ExchangeParts {
   policy: EgressPolicy;
-  resolve: Resolve;
+  /** Instead of the system's name servers. */
+  resolve?: Resolve | undefined;
   kindOf(address: string): AddressKind;
   ca?: string | undefined;
 }
@@ -31,7 +32,8 @@ const MAX_ADDRESSES = 4;
 
 export function createExchange({ policy, resolve, kindOf, ca }: ExchangeParts): Exchange {
   async function reach(target: Target, signal: AbortSignal): Promise<Socket> {
-    const addresses = await addressesOf(target, resolve, signal);
+    const ask = resolve ?? (policy.names(target) ? resolveBySystem : resolveByServers);
+    const addresses = await addressesOf(target, ask, signal);
     policy.requireReachable(target, addresses, kindOf);
     let failure: unknown;
     for (const address of addresses.slice(0, MAX_ADDRESSES)) {

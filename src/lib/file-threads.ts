@@ -1,8 +1,11 @@
 import { dlopen, FFIType, ptr } from "bun:ffi";
 import { cString } from "./c-string.ts";
 
-/** Enough for two commits, and the files of two accounts that are written at once. */
-const FILE_THREADS = 8;
+/**
+ * Enough for two commits, and the files of two accounts that are written at once, while the system looks up the names of all
+ * servers that an operator usually gives: payments' six nodes, a model server, and a few more, each of which may take seconds.
+ */
+const FILE_THREADS = 16;
 const NAME = "UV_THREADPOOL_SIZE";
 
 /**

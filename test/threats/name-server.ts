@@ -7,6 +7,9 @@ import { type NameServer, startNameServer } from "../egress/name-server.ts";
 const PUBLIC = "8.8.8.8";
 const ADDRESS = "127.0.0.53";
 
+/** Names that are never answered for. */
+export const SILENT: readonly string[] = Array.from({ length: 50 }, (_, number) => `silent-${number}.test`);
+
 /** Names are asked for at port 53, and the settings of a resolver are a file of the whole machine. */
 export const canServeNames = (): boolean =>
   process.platform === "linux" &&
@@ -25,6 +28,7 @@ export async function startAttackersNames(): Promise<NameServer & { under: strin
       "mapped.test": () => ["::ffff:127.0.0.1"],
       "metadata.test": () => ["169.254.169.254"],
       "named.test": () => ["127.0.0.1"],
+      ...Object.fromEntries(SILENT.map((name) => [name, () => "silence"])),
       "rebinding.test": (query) => (query === 1 ? [PUBLIC] : ["127.0.0.1"]),
     },
     { hostname: ADDRESS, port: 53 },

@@ -93,6 +93,7 @@ const TRIED: Record<string, Record<string, [file: string, title?: string][]>> = 
       ["requests", "is refused if any of its addresses is not public"],
       ["requests", "or to another address the second time: it is asked for once, and refused when it is"],
     ],
+    "a name server that never answers": [["../egress/resolve", "what waits for the disk is not kept from it"]],
     "addresses that are never meant": [["requests"]],
     "a URL that two readers understand differently": [["requests"]],
     "a false server": [["requests"]],
