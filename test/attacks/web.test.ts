@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { gzipSync } from "node:zlib";
 import { type MockAnswer, startMockModelServer } from "../support/mock-model-server.ts";
+import { canServeNames, SILENT, startAttackersNames } from "../threats/name-server.ts";
 import { countsOf, inLanes } from "./connection.ts";
 import { startWorld } from "./world.ts";
 
@@ -41,18 +42,21 @@ function startPages() {
 }
 
 /** A model that lets its agent fetch these pages, all at once, and then is content. No two calls are the same. */
-const modelThatFetches = (urls: string[]) =>
+const modelThatFetches = (urls: () => string[]) =>
   startMockModelServer({
     record: false,
     answer: ({ body }) =>
       body.messages.at(-1).role === "tool"
         ? DONE
-        : { kind: "tools", calls: urls.map((url, at) => ({ name: "web_fetch", arguments: { url: `${url}?${at}` } })) },
+        : {
+            kind: "tools",
+            calls: urls().map((url, at) => ({ name: "web_fetch", arguments: { url: `${url}?${at}` } })),
+          },
   });
 
 test("an account's agents hold all its connections, and read pages that take for ever: another's pages are read", async () => {
   await using pages = startPages();
-  const model = modelThatFetches(["/hang", "/hang", "/hang", "/deep", "/deep", "/wide"].map(pages.url));
+  const model = modelThatFetches(() => ["/hang", "/hang", "/hang", "/deep", "/deep", "/wide"].map(pages.url));
   await using world = await startWorld({ env: { ROOST_EGRESS: `${pages.host},127.0.0.1:${model.port}` } });
   const { attacker, mock } = world;
   const instanceId = await attacker.newInstance();
@@ -72,9 +76,33 @@ test("an account's agents hold all its connections, and read pages that take for
   await model.stop();
 });
 
+test.skipIf(!canServeNames())(
+  "an account's agents ask for pages at names for which nobody answers: another's messages are answered meanwhile",
+  async () => {
+    const names = await startAttackersNames();
+    const left = [...SILENT];
+    const model = modelThatFetches(() => left.splice(0, 4).map((name) => `http://${name}/`));
+    const env = { ROOST_EGRESS: `public,127.0.0.1:${model.port}` };
+    await using world = await startWorld({ under: names.under, env });
+    const { attacker } = world;
+    const instanceId = await attacker.newInstance();
+    await attacker.ask("POST", `/v1/instances/${instanceId}/secrets`, { key: "OPENAI_BASE_URL", value: model.url });
+    const agents = await inLanes(4, 8, (at) => attacker.newAgent(instanceId, { ...AGENT, slug: `a${at}` }));
+    await world.attack(async () => {
+      for (const agent of agents)
+        await attacker.ask("POST", `${agent}/messages`, { message: "Go" }, { Prefer: "respond-async" });
+      // As many as an account may ask at once.
+      while (SILENT.filter((name) => names.asked(name) > 0).length < 16) await new Promise(setImmediate);
+    });
+    await world.expectUnharmed();
+    await model.stop();
+    names.close();
+  },
+);
+
 test("an account's agents fetch bombs: memory stays within bounds, and another's requests are answered", async () => {
   await using pages = startPages();
-  const model = modelThatFetches(Array.from({ length: 8 }, () => pages.url("/bomb")));
+  const model = modelThatFetches(() => Array.from({ length: 8 }, () => pages.url("/bomb")));
   await using world = await startWorld({ env: { ROOST_EGRESS: `${pages.host},127.0.0.1:${model.port}` } });
   const { attacker } = world;
   const instanceId = await attacker.newInstance();
