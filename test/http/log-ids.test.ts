@@ -121,7 +121,7 @@ const WITHOUT = new Set([
   ...["payments/facilitator/facilitated-payments.ts", "runtime/host.ts", "sandbox/sandbox.ts"],
   ...["storage/audit-checkpoints.ts", "schedules/notice.ts", "schedules/schedule-timer.ts", "bundles/import.ts"],
   ...["memory/embedding.ts", "memory/indexing.ts", "memory/memory.ts", "memory/search-thread.ts"],
-  ...["storage/background-check.ts", "usage/call-log.ts", "models/added.ts"],
+  ...["storage/background-check.ts", "usage/call-log.ts", "models/added.ts", "lib/log.ts"],
 ]);
 
 test("files that serve requests and runs write no line without an id", async () => {
