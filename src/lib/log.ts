@@ -16,7 +16,9 @@ const END_MS = 1_000;
 export async function createLog(level: string, format: "pretty" | "json"): Promise<Log> {
   const serializers = { err: tellError };
   const options = { level, base: null, serializers, timestamp: () => `,"time":"${new Date().toISOString()}"` };
-  const output = createOutput((lines) => log.warn({ lines }, "lines of this log were dropped: nobody read it"));
+  const output = createOutput((lines) =>
+    log.warn({ lines }, "lines of this log were dropped: they could not be written in time"),
+  );
   let log: Log;
   if (format === "json") {
     log = pino({ ...options, formatters: { level: (label) => ({ level: label }) } }, output);
