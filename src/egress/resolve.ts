@@ -35,7 +35,7 @@ export const resolveByServers: Resolve = async (host, signal) => {
 
 /** The file may be long, with all that its owner does not want to see: it is searched rather than parsed. */
 async function fromHostsFile(host: string): Promise<string[]> {
-  const text = await readFile(HOSTS_FILE, "utf8").catch(() => "");
+  const text = (await readFile(HOSTS_FILE, "utf8").catch(() => "")).toLowerCase();
   if (!text.includes(host)) return [];
   const lines = text.matchAll(
     new RegExp(`^[ \\t]*([^\\s#]+)[ \\t](?:[^#\\n]*[ \\t])?${RegExp.escape(host)}(?=[\\s#]|$)`, "gm"),
@@ -60,6 +60,7 @@ async function lookUp(host: string): Promise<string[]> {
   return found.map(({ address }) => address);
 }
 
+/** The codes of a lookup that was not answered, or not with an answer. */
 const UNANSWERED = ["ETIMEOUT", "ESERVFAIL", "EREFUSED", "ECONNREFUSED", "EAI_AGAIN"];
 
 /** Resolves the target's name, once. Throws `EgressError`, or the signal's reason: a lookup may then be left behind. */

@@ -1,4 +1,4 @@
-import { type LogFn, type Logger, pino, stdSerializers } from "pino";
+import { type LogFn, type Logger, type LoggerOptions, pino, stdSerializers } from "pino";
 import SonicBoom from "sonic-boom";
 
 export type Log = Logger;
@@ -19,21 +19,21 @@ export async function createLog(level: string, format: "pretty" | "json"): Promi
   const output = createOutput((lines) =>
     log.warn({ lines }, "lines of this log were dropped: they could not be written in time"),
   );
-  let log: Log;
-  if (format === "json") {
-    log = pino({ ...options, formatters: { level: (label) => ({ level: label }) } }, output);
-    return log;
-  }
+  const json = { ...options, formatters: { level: (label: string) => ({ level: label }) } };
+  const log = format === "json" ? pino(json, output) : await createPretty(options, output);
+  return log;
+}
+
+async function createPretty(options: LoggerOptions, output: Output): Promise<Log> {
   // Loaded only when needed: it would slow down a start with JSON logs.
   const { prettyFactory } = await import("pino-pretty");
   const onTerminal = process.stdout.isTTY;
   const colorize = !process.env.NO_COLOR && onTerminal;
   const pretty = prettyFactory({ colorize, ignore: "pid,hostname,event", singleLine: true, translateTime: "HH:MM:ss" });
-  log = pino(onTerminal ? { ...options, hooks: { logMethod: withoutRecords } } : options, {
+  return pino(onTerminal ? { ...options, hooks: { logMethod: withoutRecords } } : options, {
     ...output,
     write: (line) => output.write(pretty(line)),
   });
-  return log;
 }
 
 /** Resolves once everything is written that was logged, or a second later: nobody may be reading it. */
@@ -43,8 +43,14 @@ export const logWritten = (log: Log): Promise<void> =>
     setTimeout(resolve, END_MS);
   });
 
-/** A destination for pino, which calls `tellDropped` with how many lines it had no room for once it has room again. */
-function createOutput(tellDropped: (lines: number) => void) {
+/** What pino writes to. */
+interface Output {
+  write(line: string): void;
+  flush(then: () => void): void;
+}
+
+/** Calls `tellDropped` with how many lines it had no room for, once it has room again. */
+function createOutput(tellDropped: (lines: number) => void): Output {
   // Not pino.destination, which at an exit waits for the reader.
   const output = new SonicBoom({ fd: 1, maxLength: MAX_UNWRITTEN_BYTES });
   // Without a listener of our own, an error would end the process.
@@ -59,11 +65,11 @@ function createOutput(tellDropped: (lines: number) => void) {
     if (lines > 0) tellDropped(lines);
   });
   return {
-    write(line: string): void {
+    write(line) {
       isWritten = false;
       output.write(line);
     },
-    flush(then: () => void): void {
+    flush(then) {
       if (isWritten) then();
       else output.once("drain", then);
     },

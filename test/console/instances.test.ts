@@ -64,7 +64,10 @@ browserTest(
       expect(await topOfLink()).toBeWithin(0, height);
 
       await page.locator("#instances").evaluate((list) => list.scrollTo(0, 0));
+      // Its agents are read again, and the one that is open is marked again.
+      await person.ask("POST", `/v1/instances/${oldest}/agents`, { name: "Bea" });
       await lookAgain(page);
+      await row(page, "the oldest").getByRole("link", { name: "Bea" }).waitFor({ state: "attached" });
       expect(await topOfLink()).toBeGreaterThan(height);
     });
   },

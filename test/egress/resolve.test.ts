@@ -70,7 +70,7 @@ test.skipIf(!canServeNames())("the hosts file comes first, whatever else is in i
     [
       "# 9.9.9.1 half.test",
       "9.9.9.2\tone.test two.test # half.test",
-      "  9.9.9.3  other  loopback.test\t",
+      "  9.9.9.3  other  Loopback.Test\t",
       "9.9.9.4 loopback.test#",
       "9.9.9.5 not-loopback.test loopback.test.example",
       "",

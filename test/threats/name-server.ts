@@ -5,7 +5,9 @@ import { type NameServer, startNameServer } from "../egress/name-server.ts";
 
 /** Public, and nobody answers there at a port of this machine's choice. */
 const PUBLIC = "8.8.8.8";
-const ADDRESS = "127.0.0.53";
+let started = 0;
+/** Of loopback, and no other test's: files are tested at the same time. */
+const ownAddress = (): string => `127.${64 + (started++ % 64)}.${(process.pid >> 8) & 255}.${process.pid & 255}`;
 
 /** Names that are never answered for. */
 export const SILENT: readonly string[] = Array.from({ length: 50 }, (_, number) => `silent-${number}.test`);
@@ -18,9 +20,10 @@ export const canServeNames = (): boolean =>
 
 /** An attacker's name server, and what starts a program that asks it and no other. */
 export async function startAttackersNames(): Promise<NameServer & { under: string[] }> {
+  const hostname = ownAddress();
   const folder = mkdtempSync(join(tmpdir(), "roost-names-"));
   const settings = join(folder, "resolv.conf");
-  writeFileSync(settings, `nameserver ${ADDRESS}\noptions timeout:60 attempts:1\n`);
+  writeFileSync(settings, `nameserver ${hostname}\noptions timeout:60 attempts:1\n`);
   const server = await startNameServer(
     {
       "loopback.test": () => ["127.0.0.1"],
@@ -31,7 +34,7 @@ export async function startAttackersNames(): Promise<NameServer & { under: strin
       ...Object.fromEntries(SILENT.map((name) => [name, () => "silence"])),
       "rebinding.test": (query) => (query === 1 ? [PUBLIC] : ["127.0.0.1"]),
     },
-    { hostname: ADDRESS, port: 53 },
+    { hostname, port: 53 },
   );
   const mount = `mount --bind ${settings} /etc/resolv.conf && exec "$@"`;
   return {
