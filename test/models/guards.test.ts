@@ -183,23 +183,28 @@ test("of any text, everything but the last words is shown in the end, but nothin
   expect(text.slice(0, shown)).toContain("You will like it.");
 });
 
+const ENDLESS = Number.POSITIVE_INFINITY;
+
 test.each([
-  ["Tell me of books.", SOUL, { sentences: 2, words: Number.POSITIVE_INFINITY }],
-  ["In one sentence: why?", SOUL, { sentences: 1, words: Number.POSITIVE_INFINITY }],
-  ["In one word: why?", SOUL, { sentences: 1, words: 1 }],
-  ["Tell me a long story.", SOUL, { sentences: Number.POSITIVE_INFINITY, words: Number.POSITIVE_INFINITY }],
-  ["How do I write a letter?", "You are kind.", { sentences: 3, words: Number.POSITIVE_INFINITY }],
-  ["How do I write a letter?", SOUL, { sentences: 2, words: Number.POSITIVE_INFINITY }],
-  ["I got a letter after a long day.", "You are kind.", { sentences: 2, words: Number.POSITIVE_INFINITY }],
-  ["How long should it stand?", "You are kind.", { sentences: 2, words: Number.POSITIVE_INFINITY }],
-  ["Why?", "Answer in at most ten words.", { sentences: 1, words: 10 }],
-  ["Why?", "Answer in at most eight words.", { sentences: 1, words: 8 }],
-  ["Warum?", "Du antwortest in zwei Sätzen.", { sentences: 2, words: Number.POSITIVE_INFINITY }],
-  ["¿Por qué?", "Respondes en dos frases.", { sentences: 2, words: Number.POSITIVE_INFINITY }],
-  ["Why?", "You are kind.", { sentences: 2, words: Number.POSITIVE_INFINITY }],
-  ["Tell me about your day.", "You are kind.", { sentences: 4, words: Number.POSITIVE_INFINITY }],
-  ["Good evening!", "You are kind.", { sentences: 2, words: Number.POSITIVE_INFINITY }],
-  ["Say yes or no: is it late?", "You are kind.", { sentences: 1, words: Number.POSITIVE_INFINITY }],
+  ["Tell me of books.", SOUL, { sentences: 2, least: 1, words: ENDLESS }],
+  ["In one sentence: why?", SOUL, { sentences: 1, least: 1, words: ENDLESS }],
+  ["In one word: why?", SOUL, { sentences: 1, least: 1, words: 1 }],
+  ["Tell me a long story.", SOUL, { sentences: ENDLESS, least: 1, words: ENDLESS }],
+  ["How do I write a letter?", "You are kind.", { sentences: 3, least: 1, words: ENDLESS }],
+  ["How do I write a letter?", SOUL, { sentences: 2, least: 1, words: ENDLESS }],
+  ["I got a letter after a long day.", "You are kind.", { sentences: 2, least: 1, words: ENDLESS }],
+  ["How long should it stand?", "You are kind.", { sentences: 2, least: 1, words: ENDLESS }],
+  ["Why?", "Answer in at most ten words.", { sentences: 1, least: 1, words: 10 }],
+  ["Why?", "Answer in at most eight words.", { sentences: 1, least: 1, words: 8 }],
+  ["Warum?", "Du antwortest in zwei Sätzen.", { sentences: 2, least: 1, words: ENDLESS }],
+  ["¿Por qué?", "Respondes en dos frases.", { sentences: 2, least: 1, words: ENDLESS }],
+  ["Why?", "You are kind.", { sentences: 2, least: 1, words: ENDLESS }],
+  ["Tell me about your day.", "You are kind.", { sentences: 4, least: 1, words: ENDLESS }],
+  ["Good evening!", "You are kind.", { sentences: 2, least: 1, words: ENDLESS }],
+  ["Say yes or no: is it late?", "You are kind.", { sentences: 1, least: 1, words: ENDLESS }],
+  ["Tell me about the sea in two sentences.", SOUL, { sentences: 2, least: 2, words: ENDLESS }],
+  ["Write one or two sentences about the sea.", SOUL, { sentences: 1, least: 1, words: ENDLESS }],
+  ["Tell me about the sea in at most two sentences.", SOUL, { sentences: 2, least: 1, words: ENDLESS }],
 ])("the length of an answer is what was asked for: %s %s", (question, system, wish) => {
   expect(lengthWished(chat(question, system))).toEqual(wish);
 });

@@ -66,6 +66,8 @@ test("only questions in English are guided, by the same conversation with anothe
   expect(wantsGuidance("Good morning!", "en")).toBe(false);
   expect(wantsGuidance("Was soll ich lesen?", "de")).toBe(false);
   expect(wantsGuidance("Translate 'good morning' into French.", "en")).toBe(false);
+  // With it, water boils at 1.802 degrees.
+  expect(wantsGuidance("What is the boiling point of water?", "en")).toBe(false);
   const system = { role: "system", content: "You are Ada." } as const;
   expect(withOtherMessage([system, { role: "user", content: "Why?" }])).toEqual([
     system,

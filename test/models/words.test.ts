@@ -13,6 +13,14 @@ test("a sentence ends at a full stop before white space, with its closing quotes
   ]);
 });
 
+test("dots before a small letter are a pause, which ends no sentence", () => {
+  expect(sentencesOf("The sea... it is vast… and old. Well... It is.")).toEqual([
+    "The sea... it is vast… and old.",
+    "Well...",
+    "It is.",
+  ]);
+});
+
 test("a row of full stops is read once, however long it is", () => {
   const long = 4_000_000; // from each of them again, that would take hours
   expect(sentenceEnds(`${"!".repeat(long)}x`)).toEqual([]);

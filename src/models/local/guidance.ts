@@ -4,6 +4,7 @@
  * (classifier-free guidance, arXiv 2306.17806). It costs a second step for each token.
  */
 import { asksForOtherLanguage, type Language } from "../../lib/language.ts";
+import { asksAboutWorld } from "../../lib/worked-examples.ts";
 import { isGreeting } from "./openings.ts";
 import type { Slot } from "./prefix-cache.ts";
 import type { ChatMessage } from "./protocol.ts";
@@ -28,10 +29,11 @@ export const withOtherMessage = (messages: readonly ChatMessage[]): ChatMessage[
 
 /**
  * A greeting asks for no more than the other message, whose language would count in any other conversation. A translation
- * is often of a greeting: with guidance, "Bonjour" is what is likely after any message.
+ * is often of a greeting: with guidance, "Bonjour" is what is likely after any message. What a question makes likelier is
+ * seldom what is true: with guidance, water boils at 1.802 degrees.
  */
 export const wantsGuidance = (question: string, language: Language): boolean =>
-  language === "en" && !isGreeting(question) && !asksForOtherLanguage(question);
+  language === "en" && !isGreeting(question) && !asksForOtherLanguage(question) && !asksAboutWorld(question);
 
 export interface GuidanceOptions {
   stepper: Stepper;

@@ -8,6 +8,8 @@ import type { ChatMessage } from "./protocol.ts";
 export interface LengthWish {
   /** Sentences after which the answer ends. */
   sentences: number;
+  /** Sentences that the message itself asks for: the model often ends before. */
+  least: number;
   /** The most words of the first sentence, if few words were asked for. */
   words: number;
 }
@@ -65,14 +67,17 @@ const YES_OR_NO =
 const LONG =
   /(?<!\b(?:do|can|could|should) (?:i|we) )\b(?:write|tell|give|make|compose|need|want|schreib\w*|erzähl\w*|gib|escrib\w*|cuént\w*|dame)\b.{0,40}\b(?:story|stories|tale|poem|essay|letter|email|e-mail|list|steps|recipe|geschichte|gedicht|brief|liste|cuento|historia|poema|carta|lista)\b|^list\b|\b(?:recipe for|steps (?:to|for)|explain|describe|in detail|at length|step by step|ausführlich|erkläre?|explica)\b/iu;
 
+/** "Two sentences", but neither "at most two sentences" nor "two sentences or fewer". */
+const FEWER = /\b(?:at most|up to|no more than|not more than|maximum|max|fewer|less)\b/i;
+
 /** The last message's request applies, else that of the instructions. */
 export function lengthWished(messages: readonly ChatMessage[]): LengthWish {
   const question = messages.findLast(({ role }) => role === "user")?.content ?? "";
   const instructions = messages.filter(({ role }) => role === "system").map(({ content }) => content);
   const asked = wishIn(question);
-  if (asked) return asked;
-  if (LONG.test(question)) return { sentences: ENDLESS, words: ENDLESS };
-  const usual = { sentences: sentencesFor(question), words: ENDLESS };
+  if (asked) return asked.words < ENDLESS || FEWER.test(question) ? asked : { ...asked, least: asked.sentences };
+  if (LONG.test(question)) return { sentences: ENDLESS, least: 1, words: ENDLESS };
+  const usual = { sentences: sentencesFor(question), least: 1, words: ENDLESS };
   return wishIn(instructions.join("\n")) ?? usual;
 }
 
@@ -83,11 +88,11 @@ function sentencesFor(question: string): number {
 }
 
 function wishIn(text: string): LengthWish | null {
-  if (YES_OR_NO.test(text)) return { sentences: 1, words: Number.POSITIVE_INFINITY };
+  if (YES_OR_NO.test(text)) return { sentences: 1, least: 1, words: ENDLESS };
   const words = numberIn(WORDS, text);
-  if (words !== null && words <= 30) return { sentences: words < 12 ? 1 : 2, words };
+  if (words !== null && words <= 30) return { sentences: words < 12 ? 1 : 2, least: 1, words };
   const sentences = numberIn(SENTENCES, text);
-  return sentences === null ? null : { sentences, words: ENDLESS };
+  return sentences === null ? null : { sentences, least: 1, words: ENDLESS };
 }
 
 function numberIn(pattern: RegExp, text: string): number | null {

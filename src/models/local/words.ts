@@ -13,6 +13,9 @@ const STOPS = /[.!?…]+["'”’)*\]»]*/gu;
 /** A period after a single capital, a title or a list number does not end one. */
 const ENDING = /(?<!\b(?:\p{Lu}|Mr|Mrs|Ms|Dr|St|Nr|z\.B)|(?:^|\n)\s*\d{1,2})[.!?…]|[.!?…]{2}/uy;
 
+/** "The sea... it is vast" is one sentence. */
+const PAUSE = /(?:\.{2,}|…)\s+\p{Ll}/uy;
+
 /**
  * The offsets where the text's sentences end, sorted; the end of a line counts too. One expression for all of it would
  * try a long row of full stops again from each of them.
@@ -22,6 +25,8 @@ export function sentenceEnds(text: string): number[] {
   for (const { index, 0: stops } of text.matchAll(STOPS)) {
     const end = index + stops.length;
     ENDING.lastIndex = index;
+    PAUSE.lastIndex = index;
+    if (PAUSE.test(text)) continue;
     if ((end === text.length || /\s/.test(text.charAt(end))) && ENDING.test(text)) ends.push(end);
   }
   for (const { index } of text.matchAll(/(?<=[\p{L}\p{N}*)])\n/gu)) ends.push(index);
