@@ -172,7 +172,8 @@ browserTest("the context shows each part of the next prompt, with its tokens and
     await soul.locator("summary").click();
     const shown = body.pieces.find(({ name }: { name: string }) => name === "SOUL.md");
     expect(await soul.locator("pre").textContent()).toBe(shown.text);
-    expect(await soul.locator("meter").getAttribute("aria-label")).toBe("Tokens of SOUL.md");
+    const bar = soul.getByRole("meter", { name: "Tokens of SOUL.md" });
+    expect(Number(await bar.getAttribute("aria-valuenow"))).toBe(shown.tokens);
     expect(await faultsOf(page)).toEqual([]);
   });
 });

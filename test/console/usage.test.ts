@@ -23,6 +23,11 @@ browserTest("what models took is shown by day and by agent, and the account's li
       await row.waitFor();
       expect(await row.locator("th, td").allTextContents()).toEqual(["Ada", "1", "1", "12", "3", "–"]);
       expect(await page.locator("#usage-days > li").count()).toBe(7);
+      // Today's bar is full, and the days before have none.
+      const filled = await page
+        .getByRole("meter")
+        .evaluateAll((bars) => bars.map((bar) => (bar.firstElementChild?.clientWidth ?? -1) / bar.clientWidth));
+      expect(filled).toEqual([1, 0, 0, 0, 0, 0, 0]);
       await page.locator("#operator-limits", { hasText: "1,000,000 tokens in a day" }).waitFor();
 
       await page.locator('input[name="tokensPerDay"]').fill("500000");

@@ -1,7 +1,7 @@
 import type { AgentIds } from "../../../clients/typescript/src/index.ts";
 import type { Records } from "./api.ts";
 import { roost } from "./api.ts";
-import { make, part } from "./dom.ts";
+import { make, makeBar, part } from "./dom.ts";
 import { AGENT } from "./records.ts";
 
 type Context = Records["AgentContext"];
@@ -47,9 +47,7 @@ function rowsOf(pieces: readonly Piece[]): Row[] {
 
 /** Everything in it is shown as text. */
 function rowOf({ name, tokens, pieces }: Row, most: number): HTMLLIElement {
-  const bar = make("meter");
-  Object.assign(bar, { max: most, value: tokens });
-  bar.setAttribute("aria-label", `Tokens of ${name}`);
+  const bar = makeBar(`Tokens of ${name}`, tokens, most);
   const count = pieces.length > 1 ? ` (${pieces.length})` : "";
   const title = make("summary", "", make("span", "", name + count), bar, make("small", "soft", `${tokens} tokens`));
   const fold = make("details", "context-piece", title);

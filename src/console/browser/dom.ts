@@ -183,3 +183,19 @@ async function copy(source: HTMLElement, button: HTMLElement): Promise<void> {
     button.addEventListener(leave, () => (button.textContent = "Copy"), { once: true });
   }
 }
+
+/**
+ * A bar that is filled by `value` of `most`, both at least 0. Browsers draw `<meter>` each in its own way and colours,
+ * and WebKit draws an empty one as if it were full.
+ */
+export function makeBar(label: string, value: number, most: number): HTMLElement {
+  const filled = make("span");
+  filled.style.inlineSize = `${most > 0 ? Math.min(100, (100 * value) / most) : 0}%`;
+  const bar = make("span", "bar", filled);
+  bar.role = "meter";
+  bar.ariaLabel = label;
+  bar.ariaValueMin = "0";
+  bar.ariaValueMax = String(most);
+  bar.ariaValueNow = String(value);
+  return bar;
+}

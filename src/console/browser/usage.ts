@@ -1,6 +1,6 @@
 import { DAY_MS, dayOf } from "../../lib/calendar.ts";
 import { roost } from "./api.ts";
-import { attempt, make, part, reportErrors } from "./dom.ts";
+import { attempt, make, makeBar, part, reportErrors } from "./dom.ts";
 import { type Owners, openLimits, readOwners } from "./limits.ts";
 import { exact } from "./money.ts";
 import type { ModelUsage } from "./records.ts";
@@ -75,11 +75,8 @@ function showDays(rows: readonly ModelUsage[]): void {
     ...days.map((day) => {
       const row = known.get(day);
       const tokens = row === undefined ? 0 : tokensOf(row);
-      const meter = make("meter");
-      meter.max = most;
-      meter.value = tokens;
-      meter.setAttribute("aria-label", `Tokens on ${day}`);
-      return make("li", "", make("span", "soft", day), meter, make("span", "", tokens.toLocaleString()));
+      const bar = makeBar(`Tokens on ${day}`, tokens, most);
+      return make("li", "", make("span", "soft", day), bar, make("span", "", tokens.toLocaleString()));
     }),
   );
 }
