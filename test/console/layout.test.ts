@@ -177,7 +177,7 @@ browserTest("the first load takes few requests, and the next none for what has n
     await page.goto(server.url);
     await page.getByText("Question 7", { exact: true }).waitFor();
     // Some browsers ask for the icon whenever they show the page, some only once.
-    expect(asked.filter((path) => path !== "/favicon.svg").length).toBeLessThanOrEqual(11);
+    expect(asked.filter((path) => path !== "/favicon.svg").length).toBeLessThanOrEqual(12);
     const sizes = await page.evaluate(() =>
       performance
         .getEntriesByType("resource")

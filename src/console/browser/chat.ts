@@ -5,7 +5,7 @@ import { openDrafts } from "./drafts.ts";
 import { hashOf } from "./hash.ts";
 import { type Choice, costOf, stateOf } from "./instances.ts";
 import { isAtEnd, toEnd } from "./log-end.ts";
-import { describeAnswers, type Facts, hasTools } from "./model.ts";
+import { describeAnswers, type Facts } from "./model.ts";
 import { exact, isLess } from "./money.ts";
 import { type Account, AGENT, INSTANCE, type Instance } from "./records.ts";
 import { openTalk, type Talk } from "./talk.ts";
@@ -113,7 +113,6 @@ export function createChat(accountId: string, parts: ChatParts): Chat {
       agent: { instanceId: next.instance.instanceId, agentId: agent.agentId },
       conversationId: next.conversationId,
       log,
-      hasTools: hasTools(parts, agent),
       busy: (is) => {
         if (isShown()) cancel.hidden = !is;
       },

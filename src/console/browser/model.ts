@@ -29,7 +29,7 @@ export function describeAnswers({ host }: Facts, agent: Agent): void {
   line.replaceChildren(plainly, link);
 }
 
-/** Whether its earlier answers offer their steps: the embedded model calls a tool for few of them. */
+/** Whether its model calls more than a few simple tools. */
 export const hasTools = ({ host }: Facts, agent: Agent): boolean => !firstOf(agent, host).startsWith("local:");
 
 /** The model that answers, as long as it can be reached. */

@@ -3,7 +3,7 @@ import { roost } from "./api.ts";
 import { type Exchange, makeExchange } from "./exchange.ts";
 import { isAtEnd, toEnd } from "./log-end.ts";
 import { newestRuns } from "./newest-runs.ts";
-import { AGENT, type Message } from "./records.ts";
+import { AGENT, type Message, type Run } from "./records.ts";
 import { sendMessage } from "./send-message.ts";
 
 /** The open conversation with one agent. */
@@ -25,8 +25,6 @@ export interface TalkParts {
   /** Null for the default one. */
   conversationId: string | null;
   log: HTMLElement;
-  /** Whether the agent's model can call tools. */
-  hasTools: boolean;
   /** Called when runs start or wait, and when none do any more. */
   busy(is: boolean): void;
   /** Called when a run has ended, and when the conversation is loaded. */
@@ -56,7 +54,7 @@ const PATH = `${AGENT}/messages` as const;
 
 /** Loads the conversation and follows its runs one after the other, in the order in which they are answered. */
 export function openTalk(parts: TalkParts): Talk {
-  const { agent, log, hasTools, busy, settled, hasEarlier, again, failed, lost, answered } = parts;
+  const { agent, log, busy, settled, hasEarlier, again, failed, lost, answered } = parts;
   const conversationId = parts.conversationId ?? undefined;
   const closing = new AbortController();
   const exchanges = new Map<string, Exchange>();
@@ -67,6 +65,8 @@ export function openTalk(parts: TalkParts): Talk {
   /** Runs that are over, and shown as that, whether or not they have answered. */
   const over = new Set<string>();
   let earlier: string | null = null;
+  /** The conversation's newest, by id. */
+  let runs: ReadonlyMap<string, Run> = new Map();
   /** Of what was last loaded; null before anything was. */
   let newest: string | undefined | null = null;
   let following = false;
@@ -99,10 +99,7 @@ export function openTalk(parts: TalkParts): Talk {
       if (shown.has(message.messageId) || (message.role === "agent" && isFollowed(message.runId))) continue;
       shown.add(message.messageId);
       if (message.role === "user") exchange.ask(message);
-      else {
-        exchange.finish(message);
-        if (hasTools) exchange.offerSteps(() => followRun(message.runId));
-      }
+      else exchange.finish(message);
     }
     for (const element of [...inOrder].reverse()) {
       // One that stands there already keeps its place, and the focus that may be in it.
@@ -113,6 +110,13 @@ export function openTalk(parts: TalkParts): Talk {
       next = element;
     }
     return isFresh;
+  }
+
+  /** For the answers of runs that called the model more than once, or are not known. */
+  function offerSteps(page: readonly Message[]): void {
+    for (const { role, runId } of page) {
+      if (role === "agent" && runs.get(runId)?.steps !== 1) exchanges.get(runId)?.offerSteps(() => followRun(runId));
+    }
   }
 
   function enqueue(turn: Turn): void {
@@ -179,15 +183,11 @@ export function openTalk(parts: TalkParts): Talk {
   }
 
   /** Finds and follows the runs that have not ended. */
-  async function resumeRuns(page: readonly Message[]): Promise<void> {
+  function resumeRuns(page: readonly Message[]): void {
     const answered = new Set(page.filter(({ role }) => role === "agent").map(({ runId }) => runId));
     const open = page.filter(
       ({ role, runId }) => role === "user" && !answered.has(runId) && !over.has(runId) && !isFollowed(runId),
     );
-    const [first] = open;
-    if (!first) return;
-    const runs = await newestRuns(agent, first.conversationId);
-    if (closing.signal.aborted) return;
     const found: Turn[] = [];
     for (const { runId } of open) {
       const exchange = exchanges.get(runId);
@@ -221,11 +221,14 @@ export function openTalk(parts: TalkParts): Talk {
       earlier = page.nextCursor;
       hasEarlier(earlier !== null);
     }
-    const last = page.data[0]?.messageId;
     const inOrder = page.data.reverse();
     if (showPage(inOrder, null)) toEnd(log);
-    await resumeRuns(inOrder);
-    newest = last;
+    const latest = inOrder.at(-1);
+    if (latest) runs = await newestRuns(agent, latest.conversationId);
+    if (closing.signal.aborted) return;
+    keepAtEnd(() => offerSteps(inOrder));
+    resumeRuns(inOrder);
+    newest = latest?.messageId;
     answered();
     settled();
   }
@@ -275,6 +278,7 @@ export function openTalk(parts: TalkParts): Talk {
       hasEarlier(earlier !== null);
       const fromEnd = log.scrollHeight - log.scrollTop;
       showPage(page.data.reverse(), log.firstElementChild);
+      offerSteps(page.data);
       log.scrollTop = log.scrollHeight - fromEnd;
     },
     catchUp() {
