@@ -13,6 +13,13 @@ export class Reply {
 
 const JSON_TYPE = "application/json; charset=utf-8";
 
+/** Of an event stream. A proxy that buffers or compresses it would hold back what is sent. */
+export const STREAM_HEADERS = {
+  "Content-Type": "text/event-stream; charset=utf-8",
+  "Cache-Control": "no-store, no-transform",
+  "X-Accel-Buffering": "no",
+};
+
 export function jsonAnswer(
   status: number,
   body: string,

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Agent } from "../agents/schema.ts";
+import { STREAM_HEADERS } from "../http/answer.ts";
 import type { LastingAnswer, LastingAnswers } from "../http/lasting-answers.ts";
 import { queryOf } from "../http/request.ts";
 import { type Asked, type Route, route } from "../http/route.ts";
@@ -35,13 +36,7 @@ export const createEventStreams = ({ keepOpen }: EventStreamParts): EventStreams
     keepOpen(request);
     // HEAD uses the same route, and would wait for the length of a body that never ends.
     if (request.method === "HEAD") end();
-    return new Response(request.method === "HEAD" ? null : body, {
-      headers: {
-        "Content-Type": "text/event-stream; charset=utf-8",
-        "Cache-Control": "no-store",
-        "X-Accel-Buffering": "no",
-      },
-    });
+    return new Response(request.method === "HEAD" ? null : body, { headers: STREAM_HEADERS });
   },
 });
 

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { FoundAgent } from "../agents/agents.ts";
-import { clientLeft, openAiError } from "../http/answer.ts";
+import { clientLeft, openAiError, STREAM_HEADERS } from "../http/answer.ts";
 import { bodyBytesOf } from "../http/bounds.ts";
 import { credentialEnded, type LastingAnswer, type LastingAnswers, onLeaving } from "../http/lasting-answers.ts";
 import { declaredLength } from "../http/request.ts";
@@ -121,13 +121,7 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
       place.endWith(() => answering.cancel(credentialEnded()));
       stream.follow(answering.done.then(async (given) => save(given).then(() => given)));
       keepOpen(request);
-      return new Response(stream.body, {
-        headers: {
-          "Content-Type": "text/event-stream; charset=utf-8",
-          "Cache-Control": "no-store",
-          "X-Accel-Buffering": "no",
-        },
-      });
+      return new Response(stream.body, { headers: STREAM_HEADERS });
     } catch (error) {
       place.close();
       throw error;
