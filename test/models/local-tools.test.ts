@@ -52,6 +52,15 @@ test("a tool that is not offered is not called, and none is in a conversation of
   expect(await callFor("", { messages })).toBeNull();
 });
 
+test("who wants a file to be written is told that this model does not, and no other tool is called instead", async () => {
+  const offered = tools.filter(({ name }) => OFFERED.includes(name));
+  const asked = chat("Write 'Buy milk' into a file called milk.md.", { tools: offered, maxTokens: 4 });
+  expect(textOf(await collect(engine.stream(asked, never)))).toBe(
+    "I cannot write files: the small embedded model gets that wrong too often. A stronger model can.",
+  );
+  expect(await callFor("Please note that I am tired.", { tools: offered })).toBeNull();
+});
+
 test("an answer that is to be JSON calls nothing, because a result is told in words", async () => {
   const schema = { type: "object", properties: { answer: { type: "integer" } }, required: ["answer"] };
   const more = { output: { name: "answer", schema }, maxTokens: 64 };

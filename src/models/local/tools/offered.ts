@@ -13,6 +13,14 @@ export const RIGHT_PERCENT: Readonly<Record<ToolName, number>> = {
   write_file: 0,
 };
 
+/**
+ * What is said to whoever wants what is not offered: the model would say that it has done it, or read the file that it
+ * was to write.
+ */
+export const REFUSALS: Readonly<Partial<Record<ToolName, string>>> = {
+  write_file: "I cannot write files: the small embedded model gets that wrong too often. A stronger model can.",
+};
+
 /** What the model gets wrong more often than right, it is not offered. */
 export const OFFERED: readonly string[] = Object.entries(RIGHT_PERCENT).flatMap(([name, right]) =>
   right > 50 ? name : [],

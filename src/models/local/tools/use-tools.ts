@@ -10,13 +10,16 @@ import type { Stepper } from "../stepper.ts";
 import type { Tokenizer } from "../tokenizer.ts";
 import { type Call, nextStep } from "./calls.ts";
 import { choose } from "./choose.ts";
-import { EXAMPLES } from "./examples.ts";
+import { EXAMPLES, type ToolName } from "./examples.ts";
+import { REFUSALS } from "./offered.ts";
 import { tell } from "./tell.ts";
 import type { ToolUse } from "./tool-use.ts";
 import type { FindWanted, WantedTool } from "./wanted.ts";
 
 /** What the model is less sure of is not called: of what it wrote in tests, that was mostly wrong. */
 const SURE = 0.6;
+
+const REFUSED = Object.keys(REFUSALS) as ToolName[];
 
 type Step = { call: Call } | { text: string } | null;
 
@@ -52,7 +55,9 @@ export function withTools(use: ToolUse, parts: ToolUseParts, answer: () => Gener
 /** Yields after each piece of work, so that others get their turns in between. */
 async function* useTools(use: ToolUse, parts: ToolUseParts): AsyncGenerator<void, Step> {
   const { question, offered, made } = use;
-  const wanted = await parts.findWanted(question, offered);
+  const refused = REFUSED.filter((name) => !offered.includes(name));
+  const wanted = await parts.findWanted(question, [...offered, ...refused]);
+  if (wanted !== null && refused.includes(wanted.name)) return { text: REFUSALS[wanted.name] ?? "" };
   if (wanted === null) {
     // What was offered has changed since the call.
     const last = made.at(-1);
