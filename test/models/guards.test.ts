@@ -183,6 +183,12 @@ test("of any text, everything but the last words is shown in the end, but nothin
   expect(text.slice(0, shown)).toContain("You will like it.");
 });
 
+test("a comment in code is no heading of a prompt", () => {
+  const guard = createGuard(chat("Write a Python function that adds two numbers.", SOUL));
+  expect(guard.faultIn("```python\n# Adds them up.\ndef add(a, b):\n")).toBeNull();
+  expect(guard.faultIn("```python\nadd(1, 2)\n```\n# First conversation\n")).toBe("leak");
+});
+
 const ENDLESS = Number.POSITIVE_INFINITY;
 
 test.each([
@@ -190,6 +196,8 @@ test.each([
   ["In one sentence: why?", SOUL, { sentences: 1, least: 1, words: ENDLESS }],
   ["In one word: why?", SOUL, { sentences: 1, least: 1, words: 1 }],
   ["Tell me a long story.", SOUL, { sentences: ENDLESS, least: 1, words: ENDLESS }],
+  ["Write a haiku about rain.", SOUL, { sentences: ENDLESS, least: 1, words: ENDLESS }],
+  ["Show me a function that adds two numbers.", SOUL, { sentences: ENDLESS, least: 1, words: ENDLESS }],
   ["How do I write a letter?", "You are kind.", { sentences: 3, least: 1, words: ENDLESS }],
   ["How do I write a letter?", SOUL, { sentences: 2, least: 1, words: ENDLESS }],
   ["I got a letter after a long day.", "You are kind.", { sentences: 2, least: 1, words: ENDLESS }],
@@ -211,6 +219,7 @@ test.each([
 
 test("a beginning fits what was asked, in its language", () => {
   expect(openingsFor("I cannot sleep. What should I do?", "en")[0]).toBe("You could");
+  expect(openingsFor("Hello! How are you today?", "en")[0]).toBe("I am well, thank you");
   expect(openingsFor("How do I mend a chair?", "en")[0]).toBe("Start by");
   expect(openingsFor(QUESTION, "en")[0]).toBe("I recommend books in genres such as");
   expect(openingsFor("How often should I dust it?", "en")[0]).toBe("At least");
@@ -267,6 +276,9 @@ test("advice goes on to things or to what to do, as was asked; other questions d
 
 test("who asks who it is gets the name and the role that its owner gave it", () => {
   const ask = (question: string, system = SOUL) => introductionsFor(question, chat(question, system), "en");
+  for (const about of ["Who made you?", "What model are you?", "Which AI model are you?", "Are you ChatGPT?"]) {
+    expect(ask(about)).toEqual(ask("Who are you?"));
+  }
   for (const question of ["Hello! Who are you?", "What are you?", "Tell me about yourself."]) {
     expect(ask(question)[0]).toBe("My name is Odile, and I am a warm, well-read librarian");
   }

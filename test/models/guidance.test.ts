@@ -68,6 +68,8 @@ test("only questions in English are guided, by the same conversation with anothe
   expect(wantsGuidance("Translate 'good morning' into French.", "en")).toBe(false);
   // With it, water boils at 1.802 degrees.
   expect(wantsGuidance("What is the boiling point of water?", "en")).toBe(false);
+  // With it, the marks that code stands between are left out.
+  expect(wantsGuidance("Write a function that adds two numbers.", "en")).toBe(false);
   const system = { role: "system", content: "You are Ada." } as const;
   expect(withOtherMessage([system, { role: "user", content: "Why?" }])).toEqual([
     system,

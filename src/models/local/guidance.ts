@@ -5,7 +5,7 @@
  */
 import { asksForOtherLanguage, type Language } from "../../lib/language.ts";
 import { asksAboutWorld } from "../../lib/worked-examples.ts";
-import { isGreeting } from "./openings.ts";
+import { asksForCode, isGreeting } from "./openings.ts";
 import type { Slot } from "./prefix-cache.ts";
 import type { ChatMessage } from "./protocol.ts";
 import type { Stepper } from "./stepper.ts";
@@ -30,10 +30,12 @@ export const withOtherMessage = (messages: readonly ChatMessage[]): ChatMessage[
 /**
  * A greeting asks for no more than the other message, whose language would count in any other conversation. A translation
  * is often of a greeting: with guidance, "Bonjour" is what is likely after any message. What a question makes likelier is
- * seldom what is true: with guidance, water boils at 1.802 degrees.
+ * seldom what is true: with guidance, water boils at 1.802 degrees, and code
+ * loses the marks that it stands between.
  */
 export const wantsGuidance = (question: string, language: Language): boolean =>
-  language === "en" && !isGreeting(question) && !asksForOtherLanguage(question) && !asksAboutWorld(question);
+  language === "en" &&
+  ![isGreeting, asksForOtherLanguage, asksAboutWorld, asksForCode].some((unguided) => unguided(question));
 
 export interface GuidanceOptions {
   stepper: Stepper;

@@ -23,7 +23,7 @@ export const introduces = (text: string): boolean => INTRODUCES.test(text);
 export const asksForName = (question: string): boolean => ASKED.test(question);
 
 const ASKS_WHO =
-  /\b(?:who are you|what are you(?=\W*$)|(?:about|describe|introduce) yourself|wer bist du|über dich|quién eres|(?:háblame|cuéntame) (?:de|sobre) ti)(?![\p{L}])/iu;
+  /\b(?:who are you|who (?:made|created|built|trained) you|what are you(?=\W*$)|(?:what|which) (?:\w+ )?(?:model|ai|bot) are you|are you (?:an ai|a bot|chatgpt|gpt|claude|gemini|human|real)\b|(?:about|describe|introduce) yourself|wer bist du|über dich|quién eres|(?:háblame|cuéntame) (?:de|sobre) ti)(?![\p{L}])/iu;
 
 /** Whether the question is who or what the agent is, beyond its name. */
 export const asksWho = (question: string): boolean => ASKS_WHO.test(question);

@@ -65,7 +65,7 @@ const YES_OR_NO =
   /\b(?:say|answer(?: with| me)?|sag|antworte(?: mit)?|di|responde(?: con)?)(?: just| only)?:? (?:yes or no|ja oder nein|sí o no)(?![\p{L}])/iu;
 /** A request for a long text: "Tell me a story", but not "How do I write a letter?", "I got a letter" or "It was a long day". */
 const LONG =
-  /(?<!\b(?:do|can|could|should) (?:i|we) )\b(?:write|tell|give|make|compose|need|want|schreib\w*|erzähl\w*|gib|escrib\w*|cuént\w*|dame)\b.{0,40}\b(?:story|stories|tale|poem|essay|letter|email|e-mail|list|steps|recipe|geschichte|gedicht|brief|liste|cuento|historia|poema|carta|lista)\b|^list\b|\b(?:recipe for|steps (?:to|for)|explain|describe|in detail|at length|step by step|ausführlich|erkläre?|explica)\b/iu;
+  /(?<!\b(?:do|can|could|should) (?:i|we) )\b(?:write|tell|give|show|make|compose|need|want|schreib\w*|erzähl\w*|gib|escrib\w*|cuént\w*|dame)\b.{0,40}\b(?:story|stories|tale|poem|haiku|limerick|verses?|song|lyrics|speech|dialogue|essay|letter|email|e-mail|list|steps|recipe|code|function|program|script|geschichte|gedicht|brief|liste|cuento|historia|poema|carta|lista)\b|^list\b|\b(?:recipe for|steps (?:to|for)|explain|describe|in detail|at length|step by step|ausführlich|erkläre?|explica)\b/iu;
 
 /** "Two sentences", but neither "at most two sentences" nor "two sentences or fewer". */
 const FEWER = /\b(?:at most|up to|no more than|not more than|maximum|max|fewer|less)\b/i;

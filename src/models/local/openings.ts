@@ -53,6 +53,10 @@ export const asksForWorks = (question: string): boolean => WORKS.some(({ asked }
 
 export const asksForAdvice = (question: string): boolean => ADVICE.test(question) || asksForWorks(question);
 
+const CODE = /\b(?:write|give|show|make)\b.{0,40}\b(?:code|function|program|script|query|regex)\b/i;
+
+export const asksForCode = (question: string): boolean => CODE.test(question);
+
 const HOW_MUCH = /\bhow (?:often|long|much|many)\b.{0,30}\bshould (?:i|we)\b/i;
 const ASKS_WHAT_TO_DO = /\bhow\b|\bdo\W*$|\bhelps\b/i;
 const NAMES_THINGS = /^\W*(?:I recommend\b|you (?:could|can)(?: always)? (?:try|use)\b(?! to\b))/i;
@@ -71,6 +75,11 @@ export function continuationFor(question: string): ((sentence: string) => string
 const FAVOURITE = /\byour (favou?rite \p{L}+(?: (?!(?:and|or|to)\b)\p{L}+){0,4})\W*$/iu;
 
 const KINDS: readonly Kind[] = [
+  {
+    ownLast: true,
+    asked: /\bhow (?:are you|is it going|do you do)(?: (?:today|doing|this \w+))?\W*$/i,
+    openings: { en: ["I am well, thank you", "I am doing well"], de: [], es: [] },
+  },
   {
     ownLast: true,
     asked:

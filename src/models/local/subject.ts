@@ -1,6 +1,6 @@
 /** What an answer should be close to in meaning: usually the question, and whatever else says what it is about. */
 import { asksForOtherLanguage } from "../../lib/language.ts";
-import { asksForAdvice, asksForWorks } from "./openings.ts";
+import { asksForAdvice, asksForCode, asksForWorks } from "./openings.ts";
 import type { ChatMessage } from "./protocol.ts";
 import { wordsOf } from "./words.ts";
 
@@ -31,8 +31,9 @@ const TELLING_WORDS = 8;
 export function subjectOf(messages: readonly ChatMessage[]): Subject {
   const asked = messages.filter(({ role }) => role === "user").map(({ content }) => content);
   const question = asked.at(-1) ?? "";
-  // The embedding model knows only English: a word of another language is close to nothing.
-  if (asksForOtherLanguage(question) || YES_OR_NO.test(question)) return { texts: [], enough: -1, wanted: -1 };
+  // The embedding model knows only English: a word of another language is close to nothing, and so is code.
+  if (asksForOtherLanguage(question) || YES_OR_NO.test(question) || asksForCode(question))
+    return { texts: [], enough: -1, wanted: -1 };
   const same = REWRITING.exec(question)?.[1];
   if (same !== undefined) return { texts: [same], enough: SAYS_THE_SAME, wanted: SAYS_THE_SAME };
   const texts = [question];
