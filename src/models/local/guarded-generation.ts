@@ -232,13 +232,10 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
     const sampling = { ...options.sampling, temperature: temperature() };
     const token = chooseToken(logits, new Set(answer), sampling, options.random);
     const ended = tokenizer.ends.has(token);
-    if (ended && sentenceEnds(text).length < wish.least) {
+    // "such as:" begins a list, which would be cut.
+    const beginsList = continued > 0 && continued === text.length && !/^\s*[\p{L}"“]/u.test(textOf([token]));
+    if (beginsList || (ended && sentenceEnds(text).length < wish.least)) {
       ban(answer.length, [...answer, token]);
-      setAnswer(answer);
-      return { text: "" };
-    }
-    if (continued > 0 && continued === text.length && !/^\s*[\p{L}"“]/u.test(textOf([token]))) {
-      ban(answer.length, [...answer, token]); // "such as:" begins a list, which would be cut
       setAnswer(answer);
       return { text: "" };
     }
