@@ -30,8 +30,7 @@ export const withOtherMessage = (messages: readonly ChatMessage[]): ChatMessage[
 /**
  * A greeting asks for no more than the other message, whose language would count in any other conversation. A translation
  * is often of a greeting: with guidance, "Bonjour" is what is likely after any message. What a question makes likelier is
- * seldom what is true: with guidance, water boils at 1.802 degrees, and code
- * loses the marks that it stands between.
+ * seldom what is true: with guidance, water boils at 1.802 degrees, and code loses the marks that it stands between.
  */
 export const wantsGuidance = (question: string, language: Language): boolean =>
   language === "en" &&
