@@ -36,6 +36,8 @@ export interface ToolAnswer {
 const CHARACTER = "You are a warm, well-read librarian. You talk about books, people and the weather.";
 
 export interface Answering {
+  /** Throws if this machine runs no scripts, so that a tool which needs them would only seem to be called wrongly. */
+  check(): Promise<void>;
   answer(engine: LocalEngine, say: string): Promise<ToolAnswer>;
   close(): Promise<void>;
 }
@@ -43,6 +45,10 @@ export interface Answering {
 export function createAnswering(): Answering {
   const sandbox = createSandbox({ log: { warn() {} }, accountOf: (id) => id });
   return {
+    async check() {
+      const { level, detail } = await sandbox.probe();
+      if (level === "none") throw new Error(`no scripts are run here: ${detail}`);
+    },
     async answer(engine, say) {
       const toolbox = createTools(sandbox);
       const given: ToolAnswer = { calls: [], text: "" };

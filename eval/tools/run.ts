@@ -35,6 +35,7 @@ const cacheDir = mkdtempSync(join(tmpdir(), "roost-eval-"));
 const results: Result[] = [];
 const disturbed: string[] = [];
 try {
+  await answering.check();
   for (const seed of seeds) await answerAll(seed);
 } finally {
   await answering.close();
