@@ -59,20 +59,25 @@ browserTest(
   },
 );
 
-browserTest("an answer without calls of tools offers no steps", async () => {
+browserTest("of two answers, only the one with calls of tools offers its steps after a reload", async () => {
+  const { person: other } = await signUpWithAgent(server);
   await withConsole(
     () => server.url,
     async (page) => {
-      await openAs(page, server.url, person.token);
-      model.script({ kind: "text", tokens: ["Hello to you."] });
-      await page.fill("#chat-input", "Hello");
-      await page.keyboard.press("Enter");
-      await page.getByText("Hello to you.").waitFor();
-      await page.locator("#chat-cancel").waitFor({ state: "hidden" });
+      await openAs(page, server.url, other.token);
+      const ask = async (text: string, answer: string) => {
+        model.script({ kind: "text", tokens: [answer] });
+        await page.fill("#chat-input", text);
+        await page.keyboard.press("Enter");
+        await page.getByText(answer).waitFor();
+        await page.locator("#chat-cancel").waitFor({ state: "hidden" });
+      };
+      calls(["read_file", { name: "missing.md" }]);
+      await ask("Look", "There is none.");
+      await ask("Hello", "Hello to you.");
       await page.reload();
-      // The answer of the test before has some.
-      await page.getByText("Steps", { exact: true }).waitFor();
       await page.getByText("Hello to you.").waitFor();
+      await page.getByText("Steps", { exact: true }).waitFor();
       expect(await page.locator(".agent-steps summary:visible").count()).toBe(1);
     },
   );

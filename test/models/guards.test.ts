@@ -187,6 +187,7 @@ test("a comment in code is no heading of a prompt", () => {
   const guard = createGuard(chat("Write a Python function that adds two numbers.", SOUL));
   expect(guard.faultIn("```python\n# Adds them up.\ndef add(a, b):\n")).toBeNull();
   expect(guard.faultIn("```python\nadd(1, 2)\n```\n# First conversation\n")).toBe("leak");
+  expect(guard.faultIn("```python\n# From SOUL.md\n")).toBe("leak");
 });
 
 const ENDLESS = Number.POSITIVE_INFINITY;

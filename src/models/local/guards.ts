@@ -48,7 +48,8 @@ const ECHO_WORDS = 3;
 const TELLING_WORDS = 3;
 
 const SPEAKER = /(?:^|\n)\s*(?:\*\*)?(?:user|human|assistant|system|question|answer|customer|you|me)(?:\*\*)?\s*:/i;
-const CONTROL = /<\|?\/?(?:im_|end|start|user|assistant|system)|^\s*#{1,6}\s|\n#{1,6}\s|\b[A-Z]{3,}\.md\b/;
+const CONTROL = /<\|?\/?(?:im_|end|start|user|assistant|system)|\b[A-Z]{3,}\.md\b/;
+const HEADING = /(?:^\s*|\n)#{1,6}\s/;
 /** A comment in it may look like a heading. */
 const CODE = /```.*?(?:```|$)/gs;
 const INTRODUCTION =
@@ -161,8 +162,8 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
       if (SPEAKER.test(text) || speaksOfItself(words) || callsUserByName(text) || introducesItself(text))
         return "speaker";
       if (theirs.some((mine) => mine.test(text))) return "speaker";
-      if (CONTROL.test(text.replace(CODE, "")) || leaks(words) || words.some((word) => ofExamples.includes(word)))
-        return "leak";
+      if (CONTROL.test(text) || HEADING.test(text.replace(CODE, ""))) return "leak";
+      if (leaks(words) || words.some((word) => ofExamples.includes(word))) return "leak";
       if (echoes(text)) return "echo";
       if (loops(text, words)) return "loop";
       if (givesOtherName(text, known)) return "name";
