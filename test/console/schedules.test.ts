@@ -209,6 +209,25 @@ browserTest(
   },
 );
 
+browserTest(
+  "while the script of the schedules is not there nothing can be written, and showing them again asks for it",
+  async () => {
+    await withSchedules(async (page) => {
+      await page.route("**/due-times-*.js", (route) => route.abort());
+      await page.reload();
+      await page.locator("#schedules > [role=alert]").waitFor();
+      const plan = page.locator("#schedules").getByText("Plan something");
+      expect(await page.locator("#schedules > [inert]").count()).toBe(2);
+      await page.unroute("**/due-times-*.js");
+      await page.locator("#agent-parts").getByText("Files").click();
+      await page.locator("#agent-parts").getByText("Schedules").click();
+      await plan.click();
+      await page.getByLabel("What it is told").fill("Suggest a poem.");
+      expect(await page.locator("#schedule-preview li").count()).toBe(5);
+    });
+  },
+);
+
 browserTest("a heartbeat that is switched off and on again keeps its hours, which are shown", async () => {
   const activeHours = { from: "08:00", to: "20:00" };
   await person.ask("PATCH", agentPath, {

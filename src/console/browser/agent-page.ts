@@ -52,6 +52,10 @@ export function createAgentPage(facts: Facts, imported: () => Promise<void>): Ag
         return showMemory(ids);
       case "schedules":
         schedules ??= import("./due-times.ts").then(openSchedules);
+        // What could not be loaded is asked for again when they are shown again.
+        schedules.catch(() => {
+          schedules = undefined;
+        });
         return (await schedules)(instanceId, agent);
       case "copy":
         return showCopies(instanceId, agent);

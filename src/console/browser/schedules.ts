@@ -134,6 +134,9 @@ export function openSchedules(dueTimes: DueTimes): (instanceId: string, agent: A
     });
   });
 
+  // This script is loaded late, and what was written before would be lost.
+  for (const forms of [heartbeatForm, part("schedule-fold", HTMLElement)]) forms.inert = false;
+
   return async (instanceId, agent) => {
     // Who comes back to the same agent finds what was half written, and what has been sent is still of this form.
     if (path.agentId !== agent.agentId) {
