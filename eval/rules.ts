@@ -3,7 +3,7 @@
  * model's guards, so that a faulty guard is noticed here.
  */
 
-import { containsRun, longestRun, sentencesOf, wordsOf } from "../src/models/local/words.ts";
+import { containsRun, longestRun, sentencesOf, wordsOf } from "../src/lib/words.ts";
 import type { Given, Variant } from "./answers.ts";
 import type { Case, Half, Persona } from "./cases.ts";
 

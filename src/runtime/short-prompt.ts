@@ -4,6 +4,7 @@
  */
 
 import { asksForOtherLanguage, type Language, languageOf } from "../lib/language.ts";
+import { askedAboutAsker, REMEMBERS, statementsFor } from "../lib/questions.ts";
 import { workedExamples } from "../lib/worked-examples.ts";
 import { askedText, cut, NO_TURNS, type Prompt, roomOf, SKILLS_HEADING, skillLine } from "./prompt-room.ts";
 import type { RunInput, Turn } from "./protocol.ts";
@@ -27,13 +28,7 @@ export function shortPrompt(run: RunInput): Prompt {
   const asked = run.conversation.at(-1);
   const left = Math.max(room - system.length, Math.floor(room / 2));
   const last: Turn[] = asked ? [{ ...asked, text: cut(asked.text, left) }] : [];
-  const before = asked
-    ? [
-        ...examplesFor(asked.text),
-        ...(run.memories ?? []).flatMap(told),
-        ...recalled(run.conversation.slice(0, -1), asked.text),
-      ]
-    : [];
+  const before = asked ? turnsBefore(asked.text, run.conversation.slice(0, -1), run.memories ?? []) : [];
   const size = [...before, ...last].reduce((sum, { text }) => sum + text.length, 0);
   // Turns that are left out are not mentioned, because the model would talk about them.
   return { system, summary: null, kept: NO_TURNS, turns: size > left ? last : [...before, ...last], dropped: 0 };
@@ -77,6 +72,15 @@ function skillTexts({ skills }: Frame): string[] {
   return [[SKILLS_HEADING, ...lines].join("\n")];
 }
 
+/** Examples of what a message asks for, what is remembered, and what of the conversation it refers to. */
+function turnsBefore(message: string, turns: readonly Turn[], memories: readonly string[]): Turn[] {
+  const question = askedAboutAsker(message);
+  if (question === null) return [...examplesFor(message), ...memories.flatMap(told), ...recalled(turns, message)];
+  const said = turns.flatMap(({ role, text }) => (role === "user" ? [text] : []));
+  const facts = [...memories, ...statementsFor(question, said)];
+  return facts.length > 0 ? [...examplesFor(message), ...facts.flatMap(told)] : recalled(turns, message);
+}
+
 function examplesFor(message: string): Turn[] {
   return workedExamples(message).exchanges.flatMap(([user, assistant]): Turn[] => [
     { role: "user", text: user },
@@ -90,7 +94,7 @@ function examplesFor(message: string): Turn[] {
  */
 const told = (memory: string): Turn[] => [
   { role: "user", text: memory.replace(/^[-*]\s+/, "") },
-  { role: "assistant", text: "I will remember that." },
+  { role: "assistant", text: REMEMBERS },
 ];
 
 /** Words that refer back: such a message means nothing without the turn before it. */

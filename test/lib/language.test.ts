@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { languageOf } from "../../src/lib/language.ts";
-import { wordsOf } from "../../src/models/local/words.ts";
+import { wordsOf } from "../../src/lib/words.ts";
 
 test.each([
   ["Ich bin für dich da.", "de"],

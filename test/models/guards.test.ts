@@ -1,10 +1,10 @@
 import { expect, test } from "bun:test";
+import { sentencesOf } from "../../src/lib/words.ts";
 import { createGuard, type Fault, loops } from "../../src/models/local/guards.ts";
 import { introductionsFor } from "../../src/models/local/introduction.ts";
 import { lengthWished } from "../../src/models/local/length-wish.ts";
 import { continuationFor, openingsFor } from "../../src/models/local/openings.ts";
 import type { ChatMessage } from "../../src/models/local/protocol.ts";
-import { sentencesOf } from "../../src/models/local/words.ts";
 
 const SOUL = "You are a warm, well-read librarian. Answer in two sentences.\n\nYour name is Odile.";
 const chat = (question: string, system = SOUL): ChatMessage[] => [

@@ -8,12 +8,13 @@ import { createGuardedGeneration } from "./guarded-generation.ts";
 import { createGuard, languageOfChat } from "./guards.ts";
 import { createGuidance, type Guide, wantsGuidance, withOtherMessage } from "./guidance.ts";
 import { introductionsFor, nameTold } from "./introduction.ts";
-import { lengthWished } from "./length-wish.ts";
+import { lengthWished, ONE_SENTENCE } from "./length-wish.ts";
 import { continuationFor, openingsFor } from "./openings.ts";
 import type { Handle } from "./ort-api.ts";
 import type { Slot } from "./prefix-cache.ts";
 import type { ChatMessage, ModelToHost, ProcessSettings } from "./protocol.ts";
 import { PIECE_CHARACTERS } from "./reading.ts";
+import { type Recall, recallOf, towards } from "./recall.ts";
 import { SAMPLING } from "./sampling.ts";
 import type { Aside } from "./scheduler.ts";
 import type { SessionReply, SessionTask } from "./session-thread.ts";
@@ -23,6 +24,8 @@ import { subjectOf } from "./subject.ts";
 import { openTokenizer } from "./tokenizer.ts";
 import { withTools } from "./tools/use-tools.ts";
 import { createFindWanted } from "./tools/wanted.ts";
+
+const UNGUIDED: Guide = async (logits) => logits;
 
 export async function openEmbeddedChat(
   files: ModelFiles,
@@ -46,14 +49,18 @@ export async function openEmbeddedChat(
   send({ type: "loaded", stepper: stepper.kind, ...(fellBackBecause === undefined ? {} : { fellBackBecause }) });
 
   const otherSlotOf = (slot: Slot) => settings.slots + slot.index;
-  const guideOf = ({ prompt, slot }: GenerationOptions, messages: ChatMessage[]): Guide =>
-    createGuidance({
+  const guideTo = (question: string, { prompt, slot }: GenerationOptions, messages: ChatMessage[]): Guide => {
+    if (!wantsGuidance(question, languageOfChat(messages))) return UNGUIDED;
+    return createGuidance({
       stepper,
       slot,
       prompt,
       otherSlot: otherSlotOf(slot),
       otherPrompt: () => tokenizer.layOut(withOtherMessage(messages), PIECE_CHARACTERS).flatMap(tokenizer.encode),
     });
+  };
+  const towardsTold = ({ told }: Recall): Guide =>
+    towards(new Set(told.flatMap((text) => tokenizer.encode(` ${text}`))));
 
   function guarded(options: GenerationOptions, messages: ChatMessage[], aside: Aside): Generation {
     const question = messages.findLast(({ role }) => role === "user")?.content ?? "";
@@ -61,21 +68,22 @@ export async function openEmbeddedChat(
     const subject = subjectOf(messages);
     const name = nameTold(messages);
     const introductions = introductionsFor(question, messages, language);
-    const continuation = language === "en" ? continuationFor(question) : null;
+    const recall = recallOf(messages);
+    const continuation = language === "en" && recall === null ? continuationFor(question) : null;
     let wanted: Promise<Float32Array[]> | undefined;
     return createGuardedGeneration({
       ...options,
       guard: createGuard(messages),
-      guide: wantsGuidance(question, language) ? guideOf(options, messages) : async (logits) => logits,
-      wish: lengthWished(messages),
-      openings: [...introductions, ...openingsFor(question, language)].map(tokenizer.encode),
+      guide: recall === null ? guideTo(question, options, messages) : towardsTold(recall),
+      wish: recall === null ? lengthWished(messages) : ONE_SENTENCE,
+      openings: (recall?.openings ?? [...introductions, ...openingsFor(question, language)]).map(tokenizer.encode),
       continuation: continuation && ((sentence) => tokenizer.encode(continuation(sentence))),
       name: name === null ? [] : tokenizer.encode(` ${name}`),
       nearEnough: subject.enough,
       nearWanted: subject.wanted,
       async nearness(text) {
         // The owner's own words are an answer to who it is, however few of them the question has.
-        if (subject.texts.length === 0 || introductions.length > 0) return 1;
+        if (subject.texts.length === 0 || introductions.length > 0 || recall !== null) return 1;
         wanted ??= embed(subject.texts);
         const vectors = Promise.all([embed([text]), wanted]);
         const [[vector], others] = await aside(() => vectors);

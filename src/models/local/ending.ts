@@ -1,6 +1,7 @@
 /** Where an answer ends, and how. Pure functions of its text so far. */
+
+import { sentenceEnds } from "../../lib/words.ts";
 import type { LengthWish } from "./length-wish.ts";
-import { sentenceEnds } from "./words.ts";
 
 /** How a letter ends: a small model goes on and speaks of the letter. */
 const SIGNED =

@@ -3,7 +3,7 @@
  * it comes to from anywhere. `npm run eval` has rules of its own for these.
  */
 import { isLittleWord } from "../../lib/language.ts";
-import { wordsOf } from "./words.ts";
+import { wordsOf } from "../../lib/words.ts";
 
 const TAKES_BACK =
   /\b(?:not (?:quite |really |entirely )?sure (?:what|which|how|if|why|that|who|of)|not (?:what )?(?:I['’]m )?here to|not (?:what|why) I['’]m here|(?:can['’]t|cannot) (?:help|assist|answer|provide|recommend|say)|(?:do not|don['’]t) (?:know|understand|have (?:the|an?|any|personal))|I['’]m afraid|I(?:['’]d| would) rather not|not the (?:right|best) (?:person|one)|sorry for your loss|but (?:I['’]m|I am) not\b|not (?:quite |really |entirely )?sure(?=[.!])|favou?rite \w+ is always\b|(?:is|are|been) (?:always )?the ones?\b|not (?:a|an) (?:doctor|expert|professional|fan of that))\b/i;

@@ -3,6 +3,7 @@
  * checked, and a bad one is written again and never shown. Later, text that may become a fault is held back, and
  * sampled again if it does. An answer that reaches its limit ends with a complete sentence.
  */
+import { sentenceEnds, wordsOf } from "../../lib/words.ts";
 import { breaksOff, endOfAnswer, lacksPeriod } from "./ending.ts";
 import { CHUNK_TOKENS, type Generation, type GenerationOptions, type Turn } from "./generation.ts";
 import { type Fault, type Guard, lastWholeSentence } from "./guards.ts";
@@ -11,7 +12,6 @@ import { introduces } from "./introduction.ts";
 import type { LengthWish } from "./length-wish.ts";
 import { chooseToken } from "./sampling.ts";
 import { possibleStart } from "./text-stream.ts";
-import { sentenceEnds, wordsOf } from "./words.ts";
 
 export interface GuardedOptions extends GenerationOptions {
   guard: Guard;

@@ -2,8 +2,8 @@
  * Finds the small model's faults in the text written so far. Pure functions of texts: the model process applies them to
  * every draft (guarded-generation.ts), while `npm run eval` judges whole answers by rules of its own.
  */
-
 import { countLittleWords, isLittleWord, type Language, languageOf } from "../../lib/language.ts";
+import { containsRun, longestRun, sentenceEnds, sentencesOf, wordsOf } from "../../lib/words.ts";
 import { workedExamples } from "../../lib/worked-examples.ts";
 import {
   advisesAgainst,
@@ -20,7 +20,7 @@ import { asksForName, asksWho, nameTold } from "./introduction.ts";
 import { lengthWished } from "./length-wish.ts";
 import { asksForAdvice, asksForWorks, isGreeting } from "./openings.ts";
 import type { ChatMessage } from "./protocol.ts";
-import { containsRun, longestRun, sentenceEnds, sentencesOf, wordsOf } from "./words.ts";
+import { recallOf } from "./recall.ts";
 
 export type Fault = "echo" | "leak" | "loop" | "speaker" | "name" | "machine" | "language" | "length" | "evasion";
 
@@ -75,13 +75,14 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
   const name = wordsOf(nameTold(messages) ?? "");
   const wantsName = name.length > 0 && asksForName(question);
   const wantsItself = asksWho(question);
-  const wantsAdvice = asksForAdvice(question);
+  const wantsAdvice = asksForAdvice(question) && recallOf(messages) === null;
   const wantsWorks = asksForWorks(question);
   // "I do not know" is an honest answer to it, and any subject may be the right one.
   const wantsFact = !wantsAdvice && !wantsItself && ASKS_FOR_FACT.test(question) && !/\byour?\b/i.test(question);
   const conversation = messages.map(({ content }) => content.toLowerCase()).join("\n");
-  const said = [...instructions, question].flatMap(wordsOf);
-  const ofExamples = workedExamples(question).subjects.filter((word) => !said.includes(word));
+  const { exchanges, subjects } = workedExamples(question);
+  const said = messages.flatMap(({ content }) => (exchanges.flat().includes(content) ? [] : wordsOf(content)));
+  const ofExamples = subjects.filter((word) => !said.includes(word));
   const mayBeMachine = ABOUT_MACHINES.test([...instructions, question].join("\n"));
 
   function echoes(text: string): boolean {

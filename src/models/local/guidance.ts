@@ -4,7 +4,7 @@
  * (classifier-free guidance, arXiv 2306.17806). It costs a second step for each token.
  */
 import { asksForOtherLanguage, type Language } from "../../lib/language.ts";
-import { asksAboutWorld } from "../../lib/worked-examples.ts";
+import { asksAboutWorld } from "../../lib/questions.ts";
 import { asksForCode, isGreeting } from "./openings.ts";
 import type { Slot } from "./prefix-cache.ts";
 import type { ChatMessage } from "./protocol.ts";

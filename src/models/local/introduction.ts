@@ -3,8 +3,8 @@
  * it wrong.
  */
 import type { Language } from "../../lib/language.ts";
+import { wordsOf } from "../../lib/words.ts";
 import type { ChatMessage } from "./protocol.ts";
-import { wordsOf } from "./words.ts";
 
 /** A line of the instructions, as src/runtime/short-prompt.ts writes it. */
 const NAME_LINE = /^(?:Your name is|Du heißt|Te llamas) (.+)\.$/mu;

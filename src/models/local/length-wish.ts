@@ -27,6 +27,8 @@ const GREETING_SENTENCES = 2;
 /** For a long story, for example: as many as the answer has tokens for. */
 const ENDLESS = Number.POSITIVE_INFINITY;
 
+export const ONE_SENTENCE: LengthWish = { sentences: 1, least: 1, words: ENDLESS };
+
 const NUMBERS: Readonly<Record<string, number>> = {
   a: 1,
   one: 1,
@@ -88,7 +90,7 @@ function sentencesFor(question: string): number {
 }
 
 function wishIn(text: string): LengthWish | null {
-  if (YES_OR_NO.test(text)) return { sentences: 1, least: 1, words: ENDLESS };
+  if (YES_OR_NO.test(text)) return ONE_SENTENCE;
   const words = numberIn(WORDS, text);
   if (words !== null && words <= 30) return { sentences: words < 12 ? 1 : 2, least: 1, words };
   const sentences = numberIn(SENTENCES, text);

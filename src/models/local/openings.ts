@@ -3,7 +3,7 @@
  * with "I recommend" gives advice.
  */
 import type { Language } from "../../lib/language.ts";
-import { wordsOf } from "./words.ts";
+import { wordsOf } from "../../lib/words.ts";
 
 const WELCOME: Readonly<Record<Language, readonly string[]>> = {
   en: ["You are welcome"],
@@ -83,7 +83,7 @@ const KINDS: readonly Kind[] = [
   {
     ownLast: true,
     asked:
-      /\b(?:your name|who are you|called|wie heißt du|wer bist du|dein name|te llamas|tu nombre|quién eres)(?![\p{L}])/iu,
+      /\b(?:your name|who are you|are you called|wie heißt du|wer bist du|dein name|te llamas|tu nombre|quién eres)(?![\p{L}])/iu,
     openings: { en: ["My name is", "I am"], de: ["Ich heiße", "Mein Name ist"], es: ["Me llamo", "Mi nombre es"] },
   },
   {
@@ -137,7 +137,7 @@ const KINDS: readonly Kind[] = [
   },
   {
     // A statement.
-    asked: /^(?:i|i['’]m|i['’]ve|my|we|our|it|it['’]s|the|this|there)\b[^?]*$/i,
+    asked: /^(?:i|i['’]m|i['’]ve|my|we|our|it|it['’]s|the|this|there|(?:you can )?call me)\b[^?]*$/i,
     openings: { en: ["That is", "I hope that you", "You"], de: [], es: [] },
   },
 ];

@@ -1,8 +1,8 @@
 /** What an answer should be close to in meaning: usually the question, and whatever else says what it is about. */
 import { asksForOtherLanguage } from "../../lib/language.ts";
+import { wordsOf } from "../../lib/words.ts";
 import { asksForAdvice, asksForCode, asksForWorks } from "./openings.ts";
 import type { ChatMessage } from "./protocol.ts";
-import { wordsOf } from "./words.ts";
 
 export interface Subject {
   /** An answer must be close to one of them. Empty if any answer may be right. */

@@ -1,5 +1,5 @@
 /** Which calculations a message can mean: all that its own numbers allow. The model chooses between them (choose.ts). */
-import { wordsOf } from "../words.ts";
+import { wordsOf } from "../../../lib/words.ts";
 
 const UNITS =
   "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split(

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { sentenceEnds, sentencesOf } from "../../src/models/local/words.ts";
+import { sentenceEnds, sentencesOf } from "../../src/lib/words.ts";
 
 test("a sentence ends at a full stop before white space, with its closing quotes", () => {
   const text = 'She said "Go!" Mr. Hill, z.B. J. R. Hill, left... Why?! At 3.5.\n1. Tea\n2. Milk (cold).';

@@ -1,0 +1,116 @@
+/** What kind of question a message is, by its words: a small model needs other help with each. English only. */
+import { sentencesOf } from "./words.ts";
+
+/** What may come before a question: "Hey, can you tell me". */
+const BEFORE =
+  /^\W*(?:(?:hello|hi|hey|so|and|ok|okay|please)\b\W*)*((?:(?:(?:can|could) you )?(?:please )?tell me\b|do you (?:still )?(?:know|remember)\b)?)\W*/i;
+const QUESTION =
+  /^(?:(?:in|at|on|to|from|of|by|with|for) )?(?:(?:what|who|where|when|how(?! to\b))s?|whose|which|why)\b/i;
+/** "The capital of France". */
+const PART = /^(?:the )?\w+ of\b/i;
+/** A longer message is about more than one fact. In UTF-16 code units. */
+const LINE = 120;
+const PERSONAL = /\b(?:i|me|my|we|us|our|you|your|yours)\b/i;
+/** It asks for advice or a taste: "What is a good gift?", "Which is better, tea or coffee?" */
+const WEIGHS = /\b(?:good|better|best|nice|nicest|should|would|could|helps?)\b/i;
+/** It has examples of its own, or asks for more than a fact. */
+const SIZED = /\b(?:words?|sentences?|lines?|paragraphs?|detail|explain|describe|list)\b/i;
+
+/** The question without what comes before it; `isLedIn` after "tell me" or "do you know". Null if it has many words. */
+function lineOf(message: string): { line: string; isLedIn: boolean } | null {
+  const [before = "", ledIn = ""] = BEFORE.exec(message) ?? [];
+  const line = message.slice(before.length).trim();
+  return line.length > LINE || line.includes("\n") ? null : { line, isLedIn: ledIn !== "" };
+}
+
+/** Whether a message asks for a fact of the world: "What is the capital of France?" */
+export function asksAboutWorld(message: string): boolean {
+  const { line, isLedIn } = lineOf(message) ?? { line: "", isLedIn: false };
+  const asks = QUESTION.test(line) || (PART.test(line) && (isLedIn || line.endsWith("?")));
+  return asks && ![PERSONAL, WEIGHS, SIZED].some((other) => other.test(line));
+}
+
+/** "How old am I?" asks for a fact, "How do I boil an egg?" and "Why am I tired?" do not. */
+const FACT = /^(?:\w+ )?(?:what|who|where|when|which|whose|how (?:old|tall|big|heavy|many|much|long|far|often))\b/i;
+const OF_ASKER = /\b(?:my|our|i|we)\b/i;
+/** "What do you know about me?" */
+const ALL =
+  /^what (?:do you (?:still )?(?:know|remember) about (?:me|us)|(?:have|did) (?:i|we) (?:told|tell) you(?: about (?:me|myself|us))?)$/i;
+const NOT_RECALLED = /\b(?:you|your|should|could|can|may|might|must|would|help|good|better|best|happens?)\b/i;
+
+/** What a person asks about themselves, as a question of its own: "what is my name" for "Do you remember my name?" */
+export function askedAboutAsker(message: string): string | null {
+  const { line, isLedIn } = lineOf(message) ?? { line: "", isLedIn: false };
+  const asked = line.replace(/(?:\W+(?:again|please|now))?\W*$/i, "").replace(/^(wh\w+)['’]?s\b/i, "$1 is");
+  const question = isLedIn ? inOrder(asked) : asked;
+  if (ALL.test(question)) return question;
+  return FACT.test(question) && OF_ASKER.test(question) && !NOT_RECALLED.test(question) ? question : null;
+}
+
+/** "What my name is", "my name", "where I live" */
+function inOrder(told: string): string {
+  if (/^(?:my|our)\b/i.test(told)) return `what is ${told}`;
+  return told
+    .replace(/^(.+?) ((?:my|our) .+) (is|are|was|were)(| called| named)$/i, "$1 $3 $2$4")
+    .replace(/^(.+?) (i|we) (am|are|was|were)\b/i, "$1 $3 $2")
+    .replace(/^(wh\w+|how \w+(?: \w+)?) (i|we) /i, "$1 do $2 ");
+}
+
+/** Nobody can answer it who has not been told: "What is my name?", but not "What do I need for a picnic?" */
+const NEEDS_TELLING =
+  /(?:\b(?:is|are|was|were)|['’]s) (?:my|our)\b|\b(?:am|was) i\b|\b(?:are|were) we\b|\bdo (?:i|we) (?:live|work|like|love|have|own|study|play|drive|speak|eat|drink|prefer|do for a living)\b(?! (?:to|for|if|when|with))/i;
+
+export const needsTelling = (question: string): boolean => NEEDS_TELLING.test(question) || asksForAll(question);
+
+/** Whether it is about all that the person has told of themselves. */
+export const asksForAll = (question: string): boolean => ALL.test(question);
+
+/** What a small model is shown to have answered to what it is to remember. */
+export const REMEMBERS = "I will remember that.";
+
+const BEFORE_STATEMENT =
+  /^\W*(?:(?:hello|hi|hey|good (?:morning|day|afternoon|evening)|so|and|but|also|ok|okay|well|oh|yes|no|please|by the way)\b\W*)+/i;
+const TELLS = /\b(?:i|i['’](?:m|ve)|my|we|we['’](?:re|ve)|our|call me)\b/i;
+const WISHES = /^(?:tell|write|give|show|make|list|help|explain|translate|rewrite|suggest|recommend|can|could)\b/i;
+/** What a statement must have if it is to answer such a question. */
+const EVIDENCE: readonly (readonly [asked: RegExp, told: RegExp])[] = [
+  [/\b(?:is (?:my|our) name|am i called|who am i)\b/i, /\b(?:my|our) name\b|\bcall(?:ed)? me\b|\bI(?:['’]m| am)\b/i],
+  [
+    /\bhow (?:old|tall|many|much|big|heavy|long|far)\b|\b(?:my|our) age\b/i,
+    /\d|\b(?:an?|no|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|hundred|thousand|half)\b/i,
+  ],
+];
+const MAX_STATEMENTS = 4;
+/** In UTF-16 code units. */
+const MAX_STATEMENT = 200;
+const LITTLE = new Set(
+  "the and what who whose where when how which are was were does did have has had our remember know tell call called".split(
+    " ",
+  ),
+);
+
+/** What a person has told of themselves in these texts that is nearest to their question, in the order of the texts. */
+export function statementsFor(question: string, texts: readonly string[]): string[] {
+  const evidence = EVIDENCE.filter(([of]) => of.test(question)).map(([, told]) => told);
+  const statements = texts
+    .flatMap(sentencesOf)
+    .map((text) => text.replace(BEFORE_STATEMENT, "").trim())
+    .filter((text) => TELLS.test(text) && !WISHES.test(text) && !text.includes("?") && text.length <= MAX_STATEMENT)
+    .filter((text) => evidence.every((told) => told.test(text)))
+    .map((text) => ({ text, nearness: nearnessOf(text, question) }));
+  const most = Math.max(needsTelling(question) ? 0 : 1, ...statements.map(({ nearness }) => nearness));
+  return statements
+    .filter(({ nearness }) => nearness === most)
+    .slice(-MAX_STATEMENTS)
+    .map(({ text }) => text);
+}
+
+/** The number of words in both, and half a word more if both are about "I". */
+const nearnessOf = (a: string, b: string): number =>
+  stemsOf(a).intersection(stemsOf(b)).size + ([a, b].every((text) => /\bi\b/i.test(text)) ? 0.5 : 0);
+
+/** "Live" and "lives" are one. */
+const stemsOf = (text: string): Set<string> =>
+  new Set(
+    (text.toLowerCase().match(/\p{L}{3,}/gu) ?? []).filter((word) => !LITTLE.has(word)).map((word) => word.slice(0, 4)),
+  );

@@ -1,0 +1,94 @@
+/**
+ * Answers to what a person asks about themselves. A small model takes "my name" for its own, so its answer is begun for
+ * it, and what it was told is likelier.
+ */
+import { askedAboutAsker, asksForAll, needsTelling, REMEMBERS } from "../../lib/questions.ts";
+import { workedExamples } from "../../lib/worked-examples.ts";
+import type { Guide } from "./guidance.ts";
+import type { ChatMessage } from "./protocol.ts";
+
+export interface Recall {
+  /** How the answer may begin; all of it, if nothing was told. */
+  openings: readonly string[];
+  /** What was told, to the person who told it: "Your dog is called Rex." */
+  told: readonly string[];
+}
+
+/** "Who is my boss", "what is my dog called", "what is the name of my cat" */
+const IS =
+  /^(?<what>.*?)\b(?<is>is|are|was|were) (?<whose>(?:the .+ of )?(?:my|our) .+?)(?: (?<called>called|named))?$/i;
+/** "How old am I", "in what year was I born" */
+const AM = /^(?<what>.*?)\b(?<am>am|are|was|were) (?:i|we)\b ?(?<state>.*)$/i;
+/** "Which car do I drive" */
+const DO = /^(?<what>.*?)\bdo (?:i|we) (?<does>.+)$/i;
+/** "Where does my brother live" */
+const DOES = /\b(?:does|did) (?<whose>(?:my|our) \p{L}+)/iu;
+const PREPOSITION = /^(?:in|at|on|to|from|of|by|with|for)\b/i;
+const LIVING = /\bfor a living$/i;
+
+const THEIRS: Readonly<Record<string, string>> = {
+  my: "your",
+  our: "your",
+  i: "you",
+  we: "you",
+  me: "you",
+  am: "are",
+  was: "were",
+};
+
+/** To the person whose words they are. */
+const turned = (text: string): string =>
+  text
+    .replace(/^(?:you can )?call me\b/i, "your name is")
+    .replace(/\b(?:i['’]m|i am|we['’]re)(?![\p{L}])/giu, "you are")
+    .replace(/\bi was\b/gi, "you were")
+    .replace(/\b(?:my|our|i|we|me)\b/gi, (word) => THEIRS[word.toLowerCase()] ?? word);
+
+/** Null if the last message asks for nothing of the kind, or may be answered without having been told. */
+export function recallOf(messages: readonly ChatMessage[]): Recall | null {
+  const asked = messages.findLast(({ role }) => role === "user")?.content ?? "";
+  const question = askedAboutAsker(asked);
+  if (question === null) return null;
+  const shown = workedExamples(asked).exchanges.map(([message]) => message);
+  const told = messages
+    .filter(({ content }, at) => messages[at + 1]?.content === REMEMBERS && !shown.includes(content))
+    .map(({ content }) => turned(content).replace(/\W+$/, ""));
+  if (told.length > 0) return { openings: [beginningOf(question, told), "You"], told };
+  const [what, who, does] = partsOf(question);
+  const unknown = asksForAll(question) ? "anything about you" : `${what} ${who} ${does}`;
+  return needsTelling(question) ? { openings: [`I do not know ${unknown}: you have not told me.`], told } : null;
+}
+
+function beginningOf(question: string, told: readonly string[]): string {
+  if (asksForAll(question)) return sentence(LIST.format(told)).concat(".");
+  if (LIVING.test(question)) return "You are";
+  const [what, who, does] = partsOf(question);
+  return sentence(`${who} ${does} ${PREPOSITION.exec(what)?.[0] ?? ""}`.trim());
+}
+
+/** "What", "your dog" and "is called", for "what is my dog called". */
+function partsOf(question: string): [what: string, who: string, does: string] {
+  const is = IS.exec(question)?.groups;
+  if (is) return [lower(is.what), turned(is.whose ?? ""), `${is.is} ${is.called ?? ""}`.trim()];
+  const am = AM.exec(question)?.groups;
+  if (am) return [lower(am.what), "you", `${THEIRS[lower(am.am)] ?? am.am} ${turned(am.state ?? "")}`.trim()];
+  const does = DO.exec(question)?.groups;
+  if (does) return [lower(does.what), "you", turned(does.does ?? "")];
+  return ["", turned(DOES.exec(question)?.groups?.whose ?? "you"), ""];
+}
+
+const LIST = new Intl.ListFormat("en");
+const lower = (text = ""): string => text.trim().toLowerCase();
+const sentence = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** How much likelier a token of what was told is, in the model's logits. */
+const TOLD = 3;
+
+/** Makes these tokens likelier. */
+export function towards(told: ReadonlySet<number>): Guide {
+  return async (logits) => {
+    const own = logits.slice(); // the next step writes over them
+    for (const token of told) own[token] = (own[token] ?? 0) + TOLD;
+    return own;
+  };
+}

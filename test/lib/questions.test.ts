@@ -1,0 +1,84 @@
+import { expect, test } from "bun:test";
+import { askedAboutAsker, asksAboutWorld, needsTelling, statementsFor } from "../../src/lib/questions.ts";
+
+test.each([
+  "What is the capital of France?",
+  "hey, what's the capital of france",
+  "capital of France?",
+  "Can you tell me who wrote Hamlet?",
+  "Tell me the capital of Japan.",
+  "In which city is the Eiffel Tower?",
+  "Why is the sky blue?",
+])("asks for a fact of the world: %s", (message) => {
+  expect(asksAboutWorld(message)).toBe(true);
+});
+
+test.each([
+  "Who are you?",
+  "What is my dog called?",
+  "What should we cook?",
+  "What is a good gift for a child?",
+  "How to boil an egg?",
+  "Why do birds sing? Answer in two sentences.",
+  "What is a computer? Explain it.",
+  "The end of the day is near.",
+  "What is this?\n\nA long text.",
+  `What is ${"very ".repeat(30)}long?`,
+])("asks for something else than a fact of the world, or for more: %s", (message) => {
+  expect(asksAboutWorld(message)).toBe(false);
+});
+
+test.each([
+  ["What is my name?", "What is my name"],
+  ["what's my name again?", "what is my name"],
+  ["Do you remember my name?", "what is my name"],
+  ["Can you tell me what my dog is called?", "what is my dog called"],
+  ["Tell me where I live.", "where do I live"],
+  ["Hey, do you know how old I am?", "how old am I"],
+  ["How many brothers do I have?", "How many brothers do I have"],
+  ["What do you know about me?", "What do you know about me"],
+])("asks for something that the person has told of themselves: %s", (message, question) => {
+  expect(askedAboutAsker(message)).toBe(question);
+});
+
+test.each([
+  "What is your name?",
+  "What should I read?",
+  "How do I boil an egg?",
+  "Why am I tired?",
+  "What can I do?",
+  "What is the capital of France?",
+  "My name is Tom.",
+])("asks for nothing that the person has told of themselves: %s", (message) => {
+  expect(askedAboutAsker(message)).toBeNull();
+});
+
+test("only what nobody can know of a person needs to be told", () => {
+  expect(["what is my name", "how old am I", "where do I live"].map(needsTelling)).toEqual([true, true, true]);
+  expect(["What do I need for a picnic", "How much water does my dog need"].map(needsTelling)).toEqual([false, false]);
+});
+
+const SAID = [
+  "Hello, I'm Tom. How are you?",
+  "I live in Leeds.",
+  "My boss is called Mr. Green.",
+  "Tell me about my car.",
+  "We have two cats. Do I need a third?",
+];
+
+test.each([
+  ["Where do I live?", ["I live in Leeds."]],
+  ["Who is my boss?", ["My boss is called Mr. Green."]],
+  ["How many cats do we have?", ["We have two cats."]],
+  ["What is my name?", ["I'm Tom."]],
+  ["How old am I?", ["We have two cats."]],
+  ["What is my job?", ["I'm Tom.", "I live in Leeds.", "My boss is called Mr. Green.", "We have two cats."]],
+  ["What do I need for a picnic?", []],
+])("a question about the person comes with what they told that is nearest to it: %s", (question, statements) => {
+  expect(statementsFor(question, SAID)).toEqual(statements);
+});
+
+test("whatever a person tells, a question comes with a few short statements", () => {
+  const many = Array.from({ length: 500 }, (_, at) => `I have seen ${at} films.`);
+  expect(statementsFor("What is my favourite film?", [...many, `I like ${"x".repeat(300)}.`])).toEqual(many.slice(-4));
+});

@@ -1,0 +1,61 @@
+import { expect, test } from "bun:test";
+import { REMEMBERS } from "../../src/lib/questions.ts";
+import { workedExamples } from "../../src/lib/worked-examples.ts";
+import { recallOf } from "../../src/models/local/recall.ts";
+
+/** As runtime/short-prompt.ts writes it. */
+const after = (told: string[], question: string) =>
+  recallOf([
+    { role: "system", content: "Your name is Ada." },
+    ...[...workedExamples(question).exchanges, ...told.map((text) => [text, REMEMBERS] as const)].flatMap(
+      ([user, assistant]) => [
+        { role: "user" as const, content: user },
+        { role: "assistant" as const, content: assistant },
+      ],
+    ),
+    { role: "user", content: question },
+  ]);
+
+test.each([
+  ["My name is Tom.", "What's my name?", "Your name is"],
+  ["I have a dog called Rex.", "What is my dog called?", "Your dog is called"],
+  ["I'm 34.", "Do you know how old I am?", "You are"],
+  ["I was born in 1990.", "In what year was I born?", "You were born in"],
+  ["I drive a red car.", "What colour is my car?", "Your car is"],
+  ["Our cat is Mimi.", "What is the name of our cat?", "The name of your cat is"],
+  ["I love jazz.", "What kind of music do I love?", "You love"],
+  ["My brother lives in Oslo.", "Where does my brother live?", "Your brother"],
+  ["I am a teacher.", "What do I do for a living?", "You are"],
+  ["I lost my keys.", "What did I lose?", "You"],
+])("after %p, an answer to %p begins with %p", (told, question, beginning) => {
+  expect(after([told], question)?.openings[0]).toBe(beginning);
+});
+
+test("what was told is what the answer is likely to say, to the person who told it", () => {
+  expect(after(["I'm Tom, and my dog was with me."], "Who am I?")?.told).toEqual([
+    "you are Tom, and your dog was with you",
+  ]);
+});
+
+test("all that a person has told of themselves is told to them in one sentence", () => {
+  const told = ["My name is Ben.", "I live in York.", "Call me Benny!"];
+  expect(after(told, "What do you know about me?")?.openings[0]).toBe(
+    "Your name is Ben, you live in York, and your name is Benny.",
+  );
+});
+
+test.each([
+  ["What is my name?", "what your name is"],
+  ["Where do I live?", "where you live"],
+  ["How old am I?", "how old you are"],
+  ["What is my dog called?", "what your dog is called"],
+  ["When is my birthday?", "when your birthday is"],
+  ["What do you know about me?", "anything about you"],
+])("what nobody has told is not made up: %s", (question, unknown) => {
+  expect(after([], question)?.openings).toEqual([`I do not know ${unknown}: you have not told me.`]);
+});
+
+test("advice is not what a person has told", () => {
+  for (const question of ["What should I read?", "How do I boil an egg?", "What do I need for a picnic?"])
+    expect([question, after([], question)]).toEqual([question, null]);
+});
