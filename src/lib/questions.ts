@@ -36,15 +36,24 @@ const OF_ASKER = /\b(?:my|our|i|we)\b/i;
 /** "What do you know about me?" */
 const ALL =
   /^what (?:do you (?:still )?(?:know|remember) about (?:me|us)|(?:have|did) (?:i|we) (?:told|tell) you(?: about (?:me|myself|us))?)$/i;
-const NOT_RECALLED = /\b(?:you|your|should|could|can|may|might|must|would|help|good|better|best|happens?)\b/i;
+/** Advice, or the conversation itself. */
+const NOT_TOLD =
+  /\b(?:you|your|should|could|can|may|might|must|would|help|good|better|best|happens?|sa(?:y|id)|ask(?:ed)?|meant?)\b/i;
+/** "What is the code word", "who is Marta" */
+const THING = /^wh\w+ (?:is|are|was|were) (?!.*\b(?:my|our)\b)((?:the|this) .+|\p{Lu}\p{L}+)$/u;
 
-/** What a person asks about themselves, as a question of its own: "what is my name" for "Do you remember my name?" */
-export function askedAboutAsker(message: string): string | null {
+/** What a person asks that they may have told, as a question of its own: "what is my name" for "Do you remember my name?" */
+export function askedOfTold(message: string): string | null {
   const { line, isLedIn } = lineOf(message) ?? { line: "", isLedIn: false };
-  const asked = line.replace(/(?:\W+(?:again|please|now))?\W*$/i, "").replace(/^(wh\w+)['’]?s\b/i, "$1 is");
+  const asked = line
+    .replace(/(?:\W+(?:again|please|now))?\W*$/i, "")
+    .replace(/^(wh\w+)(?:['’]?s)?\b/i, (word, wh) => wh.toLowerCase() + (word === wh ? "" : " is"));
   const question = isLedIn ? inOrder(asked) : asked;
   if (ALL.test(question)) return question;
-  return FACT.test(question) && OF_ASKER.test(question) && !NOT_RECALLED.test(question) ? question : null;
+  // "How big is the sea? I love big seas."
+  if (/[.?!]\s/.test(question)) return null;
+  const isFact = (FACT.test(question) && OF_ASKER.test(question)) || THING.test(question);
+  return isFact && !NOT_TOLD.test(question) ? question : null;
 }
 
 /** "What my name is", "my name", "where I live" */
@@ -56,10 +65,10 @@ function inOrder(told: string): string {
     .replace(/^(wh\w+|how \w+(?: \w+)?) (i|we) /i, "$1 do $2 ");
 }
 
-/** Nobody can answer it who has not been told: "What is my name?", but not "What do I need for a picnic?" */
 const NEEDS_TELLING =
-  /(?:\b(?:is|are|was|were)|['’]s) (?:my|our)\b|\b(?:am|was) i\b|\b(?:are|were) we\b|\bdo (?:i|we) (?:live|work|like|love|have|own|study|play|drive|speak|eat|drink|prefer|do for a living)\b(?! (?:to|for|if|when|with))/i;
+  /\b(?:is|are|was|were) (?:my|our)\b|\b(?:am|was) i\b|\b(?:are|were) we\b|\bdo (?:i|we) (?:live|work|like|love|have|own|study|play|drive|speak|eat|drink|prefer|do for a living)\b(?! (?:to|for|if|when|with))/i;
 
+/** Whether nobody can answer it who has not been told: "what is my name", but not "what do I need for a picnic". */
 export const needsTelling = (question: string): boolean => NEEDS_TELLING.test(question) || asksForAll(question);
 
 /** Whether it is about all that the person has told of themselves. */
@@ -69,48 +78,76 @@ export const asksForAll = (question: string): boolean => ALL.test(question);
 export const REMEMBERS = "I will remember that.";
 
 const BEFORE_STATEMENT =
-  /^\W*(?:(?:hello|hi|hey|good (?:morning|day|afternoon|evening)|so|and|but|also|ok|okay|well|oh|yes|no|please|by the way)\b\W*)+/i;
+  /^\W*(?:(?:hello|hi|hey|good (?:morning|day|afternoon|evening)|so|and|but|also|ok|okay|well|oh|yes|no|please|by the way|(?:remember|note|(?:don['’]t|do not) forget)(?: that)?)\b\W*)+/i;
 const TELLS = /\b(?:i|i['’](?:m|ve)|my|we|we['’](?:re|ve)|our|call me)\b/i;
 const WISHES = /^(?:tell|write|give|show|make|list|help|explain|translate|rewrite|suggest|recommend|can|could)\b/i;
-/** What a statement must have if it is to answer such a question. */
+/** What answers such a question whatever its words. */
 const EVIDENCE: readonly (readonly [asked: RegExp, told: RegExp])[] = [
   [/\b(?:is (?:my|our) name|am i called|who am i)\b/i, /\b(?:my|our) name\b|\bcall(?:ed)? me\b|\bI(?:['’]m| am)\b/i],
-  [
-    /\bhow (?:old|tall|many|much|big|heavy|long|far)\b|\b(?:my|our) age\b/i,
-    /\d|\b(?:an?|no|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|hundred|thousand|half)\b/i,
-  ],
+  [/\bhow old am i\b|\bmy age\b/i, /\b(?:years? old|born|birthday|my age)\b|\bI(?:['’]m| am) (?:\d|\w+(?:teen|ty)\b)/i],
+  [/\b(?:my|our) (?:job|profession|work)\b|\bfor a living\b/i, /\b(?:job|work|profession)\b|\bI(?:['’]m| am) an? /i],
+  [/\bwhere am i$/i, /\bI(?:['’]m| am) (?:now )?(?:in|at|on|near)\b/i],
+  [ALL, /./],
 ];
+/** "Do I need", "does my train leave": without it, a statement does not answer the question. */
+const VERB = /\b(?:do (?:i|we)|does (?:my|our) \p{L}+) (\p{L}+)/iu;
 const MAX_STATEMENTS = 4;
 /** In UTF-16 code units. */
 const MAX_STATEMENT = 200;
-const LITTLE = new Set(
-  "the and what who whose where when how which are was were does did have has had our remember know tell call called".split(
-    " ",
-  ),
-);
 
-/** What a person has told of themselves in these texts that is nearest to their question, in the order of the texts. */
+/** What a person has told in these texts that answers their question best, in the order of the texts. */
 export function statementsFor(question: string, texts: readonly string[]): string[] {
-  const evidence = EVIDENCE.filter(([of]) => of.test(question)).map(([, told]) => told);
   const statements = texts
     .flatMap(sentencesOf)
     .map((text) => text.replace(BEFORE_STATEMENT, "").trim())
-    .filter((text) => TELLS.test(text) && !WISHES.test(text) && !text.includes("?") && text.length <= MAX_STATEMENT)
-    .filter((text) => evidence.every((told) => told.test(text)))
+    .filter(
+      (text) => answers(text, question) && !WISHES.test(text) && !text.includes("?") && text.length <= MAX_STATEMENT,
+    )
     .map((text) => ({ text, nearness: nearnessOf(text, question) }));
-  const most = Math.max(needsTelling(question) ? 0 : 1, ...statements.map(({ nearness }) => nearness));
+  const most = Math.max(...statements.map(({ nearness }) => nearness));
   return statements
-    .filter(({ nearness }) => nearness === most)
+    .filter(({ nearness }) => nearness === most || asksForAll(question))
     .slice(-MAX_STATEMENTS)
     .map(({ text }) => text);
+}
+
+function answers(statement: string, question: string): boolean {
+  const thing = THING.exec(question)?.[1];
+  if (thing !== undefined)
+    return (
+      statement.toLowerCase().includes(thing.toLowerCase()) && /\b(?:is|are|was|were|called|named)\b/i.test(statement)
+    );
+  const evidence = EVIDENCE.find(([asked]) => asked.test(question))?.[1];
+  const verb = VERB.exec(question)?.[1] ?? "";
+  const asked = stemsOf(verb).size > 0 ? verb : question;
+  return (
+    TELLS.test(statement) && (evidence?.test(statement) ?? stemsOf(statement).intersection(stemsOf(asked)).size > 0)
+  );
 }
 
 /** The number of words in both, and half a word more if both are about "I". */
 const nearnessOf = (a: string, b: string): number =>
   stemsOf(a).intersection(stemsOf(b)).size + ([a, b].every((text) => /\bi\b/i.test(text)) ? 0.5 : 0);
 
+const LITTLE = new Set(
+  "the and what who whose where when how which are was were does did have has had our remember know tell call called".split(
+    " ",
+  ),
+);
+/** Words that answer for each other, by their stems. */
+const ALIKE: Readonly<Record<string, string>> = {
+  love: "like",
+  enjo: "like",
+  favo: "like",
+  pref: "like",
+  birt: "born",
+};
+
 /** "Live" and "lives" are one. */
 const stemsOf = (text: string): Set<string> =>
   new Set(
-    (text.toLowerCase().match(/\p{L}{3,}/gu) ?? []).filter((word) => !LITTLE.has(word)).map((word) => word.slice(0, 4)),
+    (text.toLowerCase().match(/\p{L}{3,}/gu) ?? [])
+      .filter((word) => !LITTLE.has(word))
+      .map((word) => word.slice(0, 4))
+      .map((stem) => ALIKE[stem] ?? stem),
   );

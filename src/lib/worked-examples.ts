@@ -1,4 +1,4 @@
-import { askedAboutAsker, asksAboutWorld, REMEMBERS } from "./questions.ts";
+import { asksAboutWorld, REMEMBERS } from "./questions.ts";
 
 /**
  * Exchanges that show a small model what kind of answer a message wants: it does not know how short one word is, says
@@ -13,6 +13,17 @@ export interface WorkedExamples {
 }
 
 const NONE: WorkedExamples = { exchanges: [], subjects: [] };
+/** Before a question about what the person has told: left alone, the model answers with its own name. */
+export const RECALL: WorkedExamples = {
+  exchanges: [
+    ["My name is Leopold.", REMEMBERS],
+    ["What is my name?", "Your name is Leopold."],
+    ["My aunt lives in Trieste.", REMEMBERS],
+    ["Where does my aunt live?", "Your aunt lives in Trieste."],
+  ],
+  subjects: ["leopold", "trieste", "aunt"],
+};
+
 const KINDS: readonly (WorkedExamples & { asked: { test(message: string): boolean } })[] = [
   {
     asked: /\b(?:in|with) (?:one|a single) word\b/i,
@@ -36,17 +47,6 @@ const KINDS: readonly (WorkedExamples & { asked: { test(message: string): boolea
       ],
     ],
     subjects: [],
-  },
-  {
-    // Left alone, the model answers with its own name, and lives in the countryside.
-    asked: { test: (message) => askedAboutAsker(message) !== null },
-    exchanges: [
-      ["My name is Peter.", REMEMBERS],
-      ["What is my name?", "Your name is Peter."],
-      ["My brother lives in Rome.", REMEMBERS],
-      ["Where does my brother live?", "Your brother lives in Rome."],
-    ],
-    subjects: ["peter", "rome", "roman", "brother"],
   },
   {
     // A statement.

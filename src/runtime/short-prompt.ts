@@ -4,8 +4,8 @@
  */
 
 import { asksForOtherLanguage, type Language, languageOf } from "../lib/language.ts";
-import { askedAboutAsker, REMEMBERS, statementsFor } from "../lib/questions.ts";
-import { workedExamples } from "../lib/worked-examples.ts";
+import { askedOfTold, needsTelling, REMEMBERS, statementsFor } from "../lib/questions.ts";
+import { RECALL, type WorkedExamples, workedExamples } from "../lib/worked-examples.ts";
 import { askedText, cut, NO_TURNS, type Prompt, roomOf, SKILLS_HEADING, skillLine } from "./prompt-room.ts";
 import type { RunInput, Turn } from "./protocol.ts";
 
@@ -74,19 +74,19 @@ function skillTexts({ skills }: Frame): string[] {
 
 /** Examples of what a message asks for, what is remembered, and what of the conversation it refers to. */
 function turnsBefore(message: string, turns: readonly Turn[], memories: readonly string[]): Turn[] {
-  const question = askedAboutAsker(message);
-  if (question === null) return [...examplesFor(message), ...memories.flatMap(told), ...recalled(turns, message)];
+  const question = askedOfTold(message);
   const said = turns.flatMap(({ role, text }) => (role === "user" ? [text] : []));
-  const facts = [...memories, ...statementsFor(question, said)];
-  return facts.length > 0 ? [...examplesFor(message), ...facts.flatMap(told)] : recalled(turns, message);
+  const statements = question === null ? [] : statementsFor(question, said);
+  const isRecall = statements.length > 0 || (question !== null && needsTelling(question) && memories.length > 0);
+  if (isRecall) return [...turnsOf(RECALL), ...[...memories, ...statements].flatMap(told)];
+  return [...turnsOf(workedExamples(message)), ...memories.flatMap(told), ...recalled(turns, message)];
 }
 
-function examplesFor(message: string): Turn[] {
-  return workedExamples(message).exchanges.flatMap(([user, assistant]): Turn[] => [
+const turnsOf = ({ exchanges }: WorkedExamples): Turn[] =>
+  exchanges.flatMap(([user, assistant]): Turn[] => [
     { role: "user", text: user },
     { role: "assistant", text: assistant },
   ]);
-}
 
 /**
  * Something that the person has told before, as a turn: of 14 facts, the embedded model gave back 11 to 13, none

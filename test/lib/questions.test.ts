@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { askedAboutAsker, asksAboutWorld, needsTelling, statementsFor } from "../../src/lib/questions.ts";
+import { askedOfTold, asksAboutWorld, needsTelling, statementsFor } from "../../src/lib/questions.ts";
 
 test.each([
   "What is the capital of France?",
@@ -29,16 +29,16 @@ test.each([
 });
 
 test.each([
-  ["What is my name?", "What is my name"],
+  ["What is my name?", "what is my name"],
   ["what's my name again?", "what is my name"],
   ["Do you remember my name?", "what is my name"],
   ["Can you tell me what my dog is called?", "what is my dog called"],
   ["Tell me where I live.", "where do I live"],
   ["Hey, do you know how old I am?", "how old am I"],
   ["How many brothers do I have?", "How many brothers do I have"],
-  ["What do you know about me?", "What do you know about me"],
+  ["What do you know about me?", "what do you know about me"],
 ])("asks for something that the person has told of themselves: %s", (message, question) => {
-  expect(askedAboutAsker(message)).toBe(question);
+  expect(askedOfTold(message)).toBe(question);
 });
 
 test.each([
@@ -47,10 +47,12 @@ test.each([
   "How do I boil an egg?",
   "Why am I tired?",
   "What can I do?",
-  "What is the capital of France?",
+  "What did I say about the sea?",
+  "How big is the sea? I love big seas.",
+  "What is a capital?",
   "My name is Tom.",
 ])("asks for nothing that the person has told of themselves: %s", (message) => {
-  expect(askedAboutAsker(message)).toBeNull();
+  expect(askedOfTold(message)).toBeNull();
 });
 
 test("only what nobody can know of a person needs to be told", () => {
@@ -63,22 +65,27 @@ const SAID = [
   "I live in Leeds.",
   "My boss is called Mr. Green.",
   "Tell me about my car.",
+  "Remember: The code is 1234.",
   "We have two cats. Do I need a third?",
 ];
 
 test.each([
   ["Where do I live?", ["I live in Leeds."]],
+  ["What is the number of our cats?", ["We have two cats."]],
+  ["What is the code?", ["The code is 1234."]],
   ["Who is my boss?", ["My boss is called Mr. Green."]],
   ["How many cats do we have?", ["We have two cats."]],
   ["What is my name?", ["I'm Tom."]],
-  ["How old am I?", ["We have two cats."]],
-  ["What is my job?", ["I'm Tom.", "I live in Leeds.", "My boss is called Mr. Green.", "We have two cats."]],
+  ["What do you know about me?", ["I'm Tom.", "I live in Leeds.", "My boss is called Mr. Green.", "We have two cats."]],
+  ["How old am I?", []],
+  ["What is my job?", []],
+  ["When is my meeting?", []],
   ["What do I need for a picnic?", []],
 ])("a question about the person comes with what they told that is nearest to it: %s", (question, statements) => {
-  expect(statementsFor(question, SAID)).toEqual(statements);
+  expect(statementsFor(askedOfTold(question) ?? question, SAID)).toEqual(statements);
 });
 
 test("whatever a person tells, a question comes with a few short statements", () => {
   const many = Array.from({ length: 500 }, (_, at) => `I have seen ${at} films.`);
-  expect(statementsFor("What is my favourite film?", [...many, `I like ${"x".repeat(300)}.`])).toEqual(many.slice(-4));
+  expect(statementsFor("What films have I seen?", [...many, `I like ${"x".repeat(300)}.`])).toEqual(many.slice(-4));
 });

@@ -3,7 +3,6 @@ import { workedExamples } from "../../src/lib/worked-examples.ts";
 
 test.each([
   ["What is the capital of France?", "Who invented the telephone?"],
-  ["What is my name?", "My name is Peter."],
   ["My train is late.", "I found a coin in the street."],
   ["In one word: what is snow?", "In one word: what colour is the sky?"],
 ])("a message comes after examples of its kind: %s", (message, first) => {

@@ -1,13 +1,13 @@
 import { expect, test } from "bun:test";
 import { REMEMBERS } from "../../src/lib/questions.ts";
-import { workedExamples } from "../../src/lib/worked-examples.ts";
+import { RECALL } from "../../src/lib/worked-examples.ts";
 import { recallOf } from "../../src/models/local/recall.ts";
 
 /** As runtime/short-prompt.ts writes it. */
 const after = (told: string[], question: string) =>
   recallOf([
     { role: "system", content: "Your name is Ada." },
-    ...[...workedExamples(question).exchanges, ...told.map((text) => [text, REMEMBERS] as const)].flatMap(
+    ...(told.length === 0 ? [] : [...RECALL.exchanges, ...told.map((text) => [text, REMEMBERS] as const)]).flatMap(
       ([user, assistant]) => [
         { role: "user" as const, content: user },
         { role: "assistant" as const, content: assistant },
@@ -23,6 +23,8 @@ test.each([
   ["I was born in 1990.", "In what year was I born?", "You were born in"],
   ["I drive a red car.", "What colour is my car?", "Your car is"],
   ["Our cat is Mimi.", "What is the name of our cat?", "The name of your cat is"],
+  ["The code word is banana.", "What is the code word?", "The code word is"],
+  ["My sister is called Marta.", "Who is Marta?", "Marta is"],
   ["I love jazz.", "What kind of music do I love?", "You love"],
   ["My brother lives in Oslo.", "Where does my brother live?", "Your brother"],
   ["I am a teacher.", "What do I do for a living?", "You are"],

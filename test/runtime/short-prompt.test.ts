@@ -110,7 +110,7 @@ test("what a person has told of themselves comes before a question about it, and
   const past = ["My name is Tom.", "That is my name too!", "I live in Leeds.", "You live in a castle."];
   const asked = promptFor([...past, "What is the moon?", "A stone.", "Where do I live?"]).slice(1);
   expect(asked.slice(-3)).toEqual(["I live in Leeds.", "I will remember that.", "Where do I live?"]);
-  expect(asked[0]).toBe("My name is Peter.");
+  expect(asked[0]).toBe("My name is Leopold.");
   expect(asked).not.toContain("You live in a castle.");
   // An example of a name would only be repeated.
   expect(promptFor(["Hello!", "Good day.", "What is my name?"]).slice(1)).toEqual(["What is my name?"]);

@@ -60,7 +60,7 @@ export async function openEmbeddedChat(
     });
   };
   const towardsTold = ({ told }: Recall): Guide =>
-    towards(new Set(told.flatMap((text) => tokenizer.encode(` ${text}`))));
+    towards(new Set(told.flatMap((text) => tokenizer.encode(` ${text}`))), tokenizer.encode("?"));
 
   function guarded(options: GenerationOptions, messages: ChatMessage[], aside: Aside): Generation {
     const question = messages.findLast(({ role }) => role === "user")?.content ?? "";

@@ -4,7 +4,7 @@
  */
 import { countLittleWords, isLittleWord, type Language, languageOf } from "../../lib/language.ts";
 import { containsRun, longestRun, sentenceEnds, sentencesOf, wordsOf } from "../../lib/words.ts";
-import { workedExamples } from "../../lib/worked-examples.ts";
+import { RECALL, workedExamples } from "../../lib/worked-examples.ts";
 import {
   advisesAgainst,
   deniesRole,
@@ -75,12 +75,12 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
   const name = wordsOf(nameTold(messages) ?? "");
   const wantsName = name.length > 0 && asksForName(question);
   const wantsItself = asksWho(question);
-  const wantsAdvice = asksForAdvice(question) && recallOf(messages) === null;
-  const wantsWorks = asksForWorks(question);
+  const recall = recallOf(messages);
+  const wantsAdvice = asksForAdvice(question) && recall === null;
   // "I do not know" is an honest answer to it, and any subject may be the right one.
   const wantsFact = !wantsAdvice && !wantsItself && ASKS_FOR_FACT.test(question) && !/\byour?\b/i.test(question);
   const conversation = messages.map(({ content }) => content.toLowerCase()).join("\n");
-  const { exchanges, subjects } = workedExamples(question);
+  const { exchanges, subjects } = recall === null ? workedExamples(question) : RECALL;
   const said = messages.flatMap(({ content }) => (exchanges.flat().includes(content) ? [] : wordsOf(content)));
   const ofExamples = subjects.filter((word) => !said.includes(word));
   const mayBeMachine = ABOUT_MACHINES.test([...instructions, question].join("\n"));
@@ -109,7 +109,7 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
 
   const evades = (text: string) =>
     takesBack(text) ||
-    (wantsWorks && namesWork(text)) ||
+    (asksForWorks(question) && namesWork(text)) ||
     strays(text, conversation) ||
     (wantsItself && inventsLife(text, known)) ||
     told.some((words) => deniesRole(text, words));

@@ -88,6 +88,11 @@ const KINDS: readonly Kind[] = [
   },
   {
     ownLast: true,
+    asked: /^\W*(?:please,? )?(?:remember|note|keep in mind|(?:don['’]t|do not) forget)\b[^?]*$/i,
+    openings: { en: ["I will remember that"], de: [], es: [] },
+  },
+  {
+    ownLast: true,
     asked:
       /\b(?:rewrite|rephrase|reword|(?:make|say|put|write) (?:this|it|that))\b[^:]*\b(?:polite|kind|friendl|nice|formal|gentl)/i,
     openings: {

@@ -2,8 +2,8 @@
  * Answers to what a person asks about themselves. A small model takes "my name" for its own, so its answer is begun for
  * it, and what it was told is likelier.
  */
-import { askedAboutAsker, asksForAll, needsTelling, REMEMBERS } from "../../lib/questions.ts";
-import { workedExamples } from "../../lib/worked-examples.ts";
+import { askedOfTold, asksForAll, needsTelling, REMEMBERS } from "../../lib/questions.ts";
+import { RECALL } from "../../lib/worked-examples.ts";
 import type { Guide } from "./guidance.ts";
 import type { ChatMessage } from "./protocol.ts";
 
@@ -14,9 +14,9 @@ export interface Recall {
   told: readonly string[];
 }
 
-/** "Who is my boss", "what is my dog called", "what is the name of my cat" */
+/** "Who is my boss", "what is my dog called", "what is the name of my cat", "who is Marta" */
 const IS =
-  /^(?<what>.*?)\b(?<is>is|are|was|were) (?<whose>(?:the .+ of )?(?:my|our) .+?)(?: (?<called>called|named))?$/i;
+  /^(?<what>.*?)\b(?<is>is|are|was|were) (?<whose>(?:the|this|my|our) .+?|\p{L}+)(?: (?<called>called|named))?$/iu;
 /** "How old am I", "in what year was I born" */
 const AM = /^(?<what>.*?)\b(?<am>am|are|was|were) (?:i|we)\b ?(?<state>.*)$/i;
 /** "Which car do I drive" */
@@ -46,12 +46,12 @@ const turned = (text: string): string =>
 
 /** Null if the last message asks for nothing of the kind, or may be answered without having been told. */
 export function recallOf(messages: readonly ChatMessage[]): Recall | null {
-  const asked = messages.findLast(({ role }) => role === "user")?.content ?? "";
-  const question = askedAboutAsker(asked);
+  const question = askedOfTold(messages.findLast(({ role }) => role === "user")?.content ?? "");
   if (question === null) return null;
-  const shown = workedExamples(asked).exchanges.map(([message]) => message);
-  const told = messages
-    .filter(({ content }, at) => messages[at + 1]?.content === REMEMBERS && !shown.includes(content))
+  // The prompt has examples if it has what was told (runtime/short-prompt.ts).
+  const examples = messages.findIndex(({ content }) => content === RECALL.exchanges[0]?.[0]);
+  const told = (examples < 0 ? [] : messages.slice(examples + 2 * RECALL.exchanges.length))
+    .filter((_, at, all) => all[at + 1]?.content === REMEMBERS)
     .map(({ content }) => turned(content).replace(/\W+$/, ""));
   if (told.length > 0) return { openings: [beginningOf(question, told), "You"], told };
   const [what, who, does] = partsOf(question);
@@ -68,9 +68,9 @@ function beginningOf(question: string, told: readonly string[]): string {
 
 /** "What", "your dog" and "is called", for "what is my dog called". */
 function partsOf(question: string): [what: string, who: string, does: string] {
-  const is = IS.exec(question)?.groups;
-  if (is) return [lower(is.what), turned(is.whose ?? ""), `${is.is} ${is.called ?? ""}`.trim()];
   const am = AM.exec(question)?.groups;
+  const is = am ? undefined : IS.exec(question)?.groups;
+  if (is) return [lower(is.what), turned(is.whose ?? ""), `${is.is} ${is.called ?? ""}`.trim()];
   if (am) return [lower(am.what), "you", `${THEIRS[lower(am.am)] ?? am.am} ${turned(am.state ?? "")}`.trim()];
   const does = DO.exec(question)?.groups;
   if (does) return [lower(does.what), "you", turned(does.does ?? "")];
@@ -84,11 +84,12 @@ const sentence = (text: string): string => text.charAt(0).toUpperCase() + text.s
 /** How much likelier a token of what was told is, in the model's logits. */
 const TOLD = 3;
 
-/** Makes these tokens likelier. */
-export function towards(told: ReadonlySet<number>): Guide {
+/** Makes these tokens likelier, and leaves out those. */
+export function towards(told: ReadonlySet<number>, never: readonly number[]): Guide {
   return async (logits) => {
     const own = logits.slice(); // the next step writes over them
     for (const token of told) own[token] = (own[token] ?? 0) + TOLD;
+    for (const token of never) own[token] = Number.NEGATIVE_INFINITY;
     return own;
   };
 }
