@@ -81,13 +81,29 @@ const BEFORE_STATEMENT =
   /^\W*(?:(?:hello|hi|hey|good (?:morning|day|afternoon|evening)|so|and|but|also|ok|okay|well|oh|yes|no|please|by the way|(?:remember|note|(?:don['’]t|do not) forget)(?: that)?)\b\W*)+/i;
 const TELLS = /\b(?:i|i['’](?:m|ve)|my|we|we['’](?:re|ve)|our|call me)\b/i;
 const WISHES = /^(?:tell|write|give|show|make|list|help|explain|translate|rewrite|suggest|recommend|can|could)\b/i;
-/** What answers such a question whatever its words. */
-const EVIDENCE: readonly (readonly [asked: RegExp, told: RegExp])[] = [
-  [/\b(?:is (?:my|our) name|am i called|who am i)\b/i, /\b(?:my|our) name\b|\bcall(?:ed)? me\b|\bI(?:['’]m| am)\b/i],
-  [/\bhow old am i\b|\bmy age\b/i, /\b(?:years? old|born|birthday|my age)\b|\bI(?:['’]m| am) (?:\d|\w+(?:teen|ty)\b)/i],
-  [/\b(?:my|our) (?:job|profession|work)\b|\bfor a living\b/i, /\b(?:job|work|profession)\b|\bI(?:['’]m| am) an? /i],
-  [/\bwhere am i$/i, /\bI(?:['’]m| am) (?:now )?(?:in|at|on|near)\b/i],
-  [ALL, /./],
+/** What answers such a question whatever its words, said by the person and noted of them. */
+const EVIDENCE: readonly { asked: RegExp; said: RegExp; noted: RegExp }[] = [
+  {
+    asked: /\b(?:is (?:my|our) name|am i called|who am i)\b/i,
+    said: /\b(?:my|our) name\b|\bcall(?:ed)? me\b|\bI(?:['’]m| am)\b/i,
+    noted: /\bname\b|\b(?:user|person|she|he) is called\b/i,
+  },
+  {
+    asked: /\bhow old am i\b|\bmy age\b/i,
+    said: /\b(?:years? old|born|birthday|my age)\b|\bI(?:['’]m| am) (?:\d|\w+(?:teen|ty)\b)/i,
+    noted: /\b(?:years? old|born|birthday|age|aged)\b|\bis \d/i,
+  },
+  {
+    asked: /\b(?:my|our) (?:job|profession|work)\b|\bfor a living\b/i,
+    said: /\b(?:job|work|profession)\b|\bI(?:['’]m| am) an? /i,
+    noted: /\b(?:job|works?|profession)\b|\bis an? /i,
+  },
+  {
+    asked: /\bwhere am i$/i,
+    said: /\bI(?:['’]m| am) (?:now )?(?:in|at|on|near)\b/i,
+    noted: /\bis (?:in|at|on|near)\b/i,
+  },
+  { asked: ALL, said: /./, noted: /./ },
 ];
 /** "Do I need", "does my train leave": without it, a statement does not answer the question. */
 const VERB = /\b(?:do (?:i|we)|does (?:my|our) \p{L}+) (\p{L}+)/iu;
@@ -96,20 +112,25 @@ const MAX_STATEMENTS = 4;
 const MAX_STATEMENT = 200;
 
 /** What a person has told in these texts that answers their question best, in the order of the texts. */
-export function statementsFor(question: string, texts: readonly string[]): string[] {
-  const statements = texts
-    .flatMap(sentencesOf)
-    .map((text) => text.replace(BEFORE_STATEMENT, "").trim())
-    .filter(
-      (text) => answers(text, question) && !WISHES.test(text) && !text.includes("?") && text.length <= MAX_STATEMENT,
-    )
-    .map((text) => ({ text, nearness: nearnessOf(text, question) }));
-  const most = Math.max(...statements.map(({ nearness }) => nearness));
-  return statements
-    .filter(({ nearness }) => nearness === most || asksForAll(question))
-    .slice(-MAX_STATEMENTS)
-    .map(({ text }) => text);
-}
+export const statementsFor = (question: string, texts: readonly string[]): string[] =>
+  nearestOf(
+    question,
+    texts
+      .flatMap(sentencesOf)
+      .map((text) => text.replace(BEFORE_STATEMENT, "").trim())
+      .filter((text) => !WISHES.test(text) && !text.includes("?") && answers(text, question)),
+  );
+
+/** What is noted of a person in these texts that answers their question best, in the order of the texts. */
+export const notesFor = (question: string, texts: readonly string[]): string[] =>
+  nearestOf(
+    question,
+    texts
+      .flatMap(sentencesOf)
+      .filter((text) => evidenceFor(question)?.noted.test(text) || nearnessOf(text, question) >= 1),
+  );
+
+const evidenceFor = (question: string) => EVIDENCE.find(({ asked }) => asked.test(question));
 
 function answers(statement: string, question: string): boolean {
   const thing = THING.exec(question)?.[1];
@@ -117,12 +138,19 @@ function answers(statement: string, question: string): boolean {
     return (
       statement.toLowerCase().includes(thing.toLowerCase()) && /\b(?:is|are|was|were|called|named)\b/i.test(statement)
     );
-  const evidence = EVIDENCE.find(([asked]) => asked.test(question))?.[1];
   const verb = VERB.exec(question)?.[1] ?? "";
   const asked = stemsOf(verb).size > 0 ? verb : question;
-  return (
-    TELLS.test(statement) && (evidence?.test(statement) ?? stemsOf(statement).intersection(stemsOf(asked)).size > 0)
-  );
+  const shares = stemsOf(statement).intersection(stemsOf(asked)).size > 0;
+  return TELLS.test(statement) && (evidenceFor(question)?.said.test(statement) ?? shares);
+}
+
+/** Those that have most in common with the question; all, if it asks for all. */
+function nearestOf(question: string, sentences: readonly string[]): string[] {
+  const nearness = sentences.map((text) => nearnessOf(text, question));
+  const most = nearness.reduce((a, b) => Math.max(a, b), 0);
+  return sentences
+    .filter(({ length }, at) => length <= MAX_STATEMENT && (nearness[at] === most || asksForAll(question)))
+    .slice(-MAX_STATEMENTS);
 }
 
 /** The number of words in both, and half a word more if both are about "I". */

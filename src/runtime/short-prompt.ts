@@ -4,7 +4,7 @@
  */
 
 import { asksForOtherLanguage, type Language, languageOf } from "../lib/language.ts";
-import { askedOfTold, needsTelling, REMEMBERS, statementsFor } from "../lib/questions.ts";
+import { askedOfTold, needsTelling, notesFor, REMEMBERS, statementsFor } from "../lib/questions.ts";
 import { RECALL, type WorkedExamples, workedExamples } from "../lib/worked-examples.ts";
 import { askedText, cut, NO_TURNS, type Prompt, roomOf, SKILLS_HEADING, skillLine } from "./prompt-room.ts";
 import type { RunInput, Turn } from "./protocol.ts";
@@ -14,6 +14,8 @@ type Frame = Pick<RunInput, "agentName" | "files" | "skills" | "instructions" | 
 
 /** The character comes first; of the rest, what comes last is followed best. */
 const ORDER = ["SOUL.md", "IDENTITY.md", "AGENTS.md", "TOOLS.md", "BOOTSTRAP.md", "MEMORY.md", "USER.md"];
+/** What is known of the person. */
+const NOTES = ["USER.md", "MEMORY.md"];
 /** A longer description of the character, in characters of text, is not repeated at the end. */
 const SHORT_CHARACTER = 400;
 /** How many turns are searched for what the message refers to, and how many exchanges are included. */
@@ -28,7 +30,7 @@ export function shortPrompt(run: RunInput): Prompt {
   const asked = run.conversation.at(-1);
   const left = Math.max(room - system.length, Math.floor(room / 2));
   const last: Turn[] = asked ? [{ ...asked, text: cut(asked.text, left) }] : [];
-  const before = asked ? turnsBefore(asked.text, run.conversation.slice(0, -1), run.memories ?? []) : [];
+  const before = asked ? turnsBefore(asked.text, run.conversation.slice(0, -1), run) : [];
   const size = [...before, ...last].reduce((sum, { text }) => sum + text.length, 0);
   // Turns that are left out are not mentioned, because the model would talk about them.
   return { system, summary: null, kept: NO_TURNS, turns: size > left ? last : [...before, ...last], dropped: 0 };
@@ -73,13 +75,28 @@ function skillTexts({ skills }: Frame): string[] {
 }
 
 /** Examples of what a message asks for, what is remembered, and what of the conversation it refers to. */
-function turnsBefore(message: string, turns: readonly Turn[], memories: readonly string[]): Turn[] {
-  const question = askedOfTold(message);
-  const said = turns.flatMap(({ role, text }) => (role === "user" ? [text] : []));
-  const statements = question === null ? [] : statementsFor(question, said);
-  const isRecall = statements.length > 0 || (question !== null && needsTelling(question) && memories.length > 0);
-  if (isRecall) return [...turnsOf(RECALL), ...[...memories, ...statements].flatMap(told)];
+function turnsBefore(message: string, turns: readonly Turn[], { files, memories = [] }: RunInput): Turn[] {
+  const facts = factsFor(message, turns, files, memories);
+  if (facts.length > 0) return [...turnsOf(RECALL), ...facts.flatMap(told)];
   return [...turnsOf(workedExamples(message)), ...memories.flatMap(told), ...recalled(turns, message)];
+}
+
+/** What the person has told, or is noted of them, if the message asks for that. */
+function factsFor(
+  message: string,
+  turns: readonly Turn[],
+  files: RunInput["files"],
+  memories: readonly string[],
+): string[] {
+  const question = askedOfTold(message);
+  if (question === null) return [];
+  const said = statementsFor(
+    question,
+    turns.flatMap(({ role, text }) => (role === "user" ? [text] : [])),
+  );
+  if (!needsTelling(question)) return said;
+  const noted = files.flatMap(({ name, text }) => (NOTES.includes(name) ? [withoutHeadings(text)] : []));
+  return [...notesFor(question, noted), ...memories, ...said];
 }
 
 const turnsOf = ({ exchanges }: WorkedExamples): Turn[] =>

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { askedOfTold, asksAboutWorld, needsTelling, statementsFor } from "../../src/lib/questions.ts";
+import { askedOfTold, asksAboutWorld, needsTelling, notesFor, statementsFor } from "../../src/lib/questions.ts";
 
 test.each([
   "What is the capital of France?",
@@ -88,4 +88,18 @@ test.each([
 test("whatever a person tells, a question comes with a few short statements", () => {
   const many = Array.from({ length: 500 }, (_, at) => `I have seen ${at} films.`);
   expect(statementsFor("What films have I seen?", [...many, `I like ${"x".repeat(300)}.`])).toEqual(many.slice(-4));
+});
+
+const NOTED = ["- Name: Kim\n- Lives in Leeds.\n- Has a dog called Rex.", "Kim likes tea."];
+
+test.each([
+  ["what is my name", ["- Name: Kim"]],
+  ["who am I", ["- Name: Kim"]],
+  ["where do I live", ["- Lives in Leeds."]],
+  ["what is my dog called", ["- Has a dog called Rex."]],
+  ["what is my favourite drink", ["Kim likes tea."]],
+  ["how old am I", []],
+  ["when is my birthday", []],
+])("a question about the person comes with what is noted of them: %s", (question, notes) => {
+  expect(notesFor(question, NOTED)).toEqual(notes);
 });

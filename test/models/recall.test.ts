@@ -46,6 +46,12 @@ test("all that a person has told of themselves is told to them in one sentence",
   );
 });
 
+test("what is noted of a person is told to them as it is noted", () => {
+  expect(after(["Name: Kim", "Lives in Leeds."], "What do you know about me?")?.openings[0]).toBe(
+    "I know this: Name: Kim; Lives in Leeds.",
+  );
+});
+
 test.each([
   ["What is my name?", "what your name is"],
   ["Where do I live?", "where you live"],

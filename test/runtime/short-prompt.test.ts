@@ -116,6 +116,16 @@ test("what a person has told of themselves comes before a question about it, and
   expect(promptFor(["Hello!", "Good day.", "What is my name?"]).slice(1)).toEqual(["What is my name?"]);
 });
 
+test("what is noted of a person comes before a question about it, in a conversation of its own too", () => {
+  const noted = withFile("USER.md", "# User\n\n- Name: Kim\n- Lives in Leeds.");
+  expect(promptFor(["Where do I live?"], noted).slice(-3)).toEqual([
+    "Lives in Leeds.",
+    "I will remember that.",
+    "Where do I live?",
+  ]);
+  expect(promptFor(["When is my birthday?"], noted).slice(1)).toEqual(["When is my birthday?"]);
+});
+
 test("a translation is included only if the message is about its words", () => {
   const past = ["How do you say 'good night' in French?", "Bonne nuit."];
   for (const message of [

@@ -66,6 +66,15 @@ export const deniesRole = (text: string, told: readonly string[]): boolean =>
     told.includes(role.toLowerCase()),
   );
 
+const MACHINE =
+  /\b(?:as an ai\b|ai (?:language )?(?:assistant|model)|language model|virtual assistant|smollm|hugging ?face|chatbot|ki-assistent)/i;
+const ABOUT_MACHINES =
+  /\b(?:ai|a\.i\.|ki|ia|bot|chatbot|robot|machine|model|assistant|computer|human|software|program)\b/i;
+
+/** "As an AI language model": whether it speaks of what it is made of, and nothing that it knows does. */
+export const admitsMachine = (text: string, known: readonly string[]): boolean =>
+  MACHINE.test(text) && !known.some((one) => ABOUT_MACHINES.test(one));
+
 /** A person's life, and the third person in which it is told. */
 const LIFE =
   /\b(?:years?|decades?|born|raised|grew up|growing up|childhood|parents?|father|mother|sisters?|brothers?|siblings?|husband|wife|kids|family|apartment|hometown|city|human|person|career|(?:my|her|his|our) (?:whole |entire )?(?:life|journey|background)|she|he|her|his|woman|lady|eyes)\b/giu;

@@ -6,6 +6,7 @@ import { countLittleWords, isLittleWord, type Language, languageOf } from "../..
 import { containsRun, longestRun, sentenceEnds, sentencesOf, wordsOf } from "../../lib/words.ts";
 import { RECALL, workedExamples } from "../../lib/worked-examples.ts";
 import {
+  admitsMachine,
   advisesAgainst,
   deniesRole,
   inventsLife,
@@ -57,25 +58,21 @@ const INTRODUCTION =
 /** The beginning of such an introduction, up to part of the name. */
 const HALF_INTRODUCTION =
   /(?<![\p{L}])(?:my name(?: is|['’]s)?|call me|mein name(?: ist)?|ich heiße|me llamo|mi nombre(?: es)?|I(?: am|['’]m))\s*\p{L}*$/iu;
-const MACHINE =
-  /\b(?:as an ai\b|ai (?:language )?(?:assistant|model)|language model|virtual assistant|smollm|hugging ?face|chatbot|ki-assistent)/i;
-const ABOUT_MACHINES =
-  /\b(?:ai|a\.i\.|ki|ia|bot|chatbot|robot|machine|model|assistant|computer|human|software|program)\b/i;
-
 /** Judges answers to the last message of this conversation. */
 export function createGuard(messages: readonly ChatMessage[]): Guard {
   const question = messages.findLast(({ role }) => role === "user")?.content ?? "";
   const instructions = messages.filter(({ role }) => role === "system").map(({ content }) => content);
   const asked = wordsOf(question);
   const askedSentences = sentencesOf(question).map(wordsOf);
-  const told = instructions.map(wordsOf);
-  const toldSentences = instructions.flatMap(sentencesOf).map(wordsOf).filter(isTelling);
+  const recall = recallOf(messages);
+  const secret = recall === null ? instructions : []; // what is noted of a person is theirs to know
+  const told = secret.map(wordsOf);
+  const toldSentences = secret.flatMap(sentencesOf).map(wordsOf).filter(isTelling);
   const known = new Set(messages.flatMap(({ content }) => wordsOf(content)));
   const language = languageOfChat(messages);
   const name = wordsOf(nameTold(messages) ?? "");
   const wantsName = name.length > 0 && asksForName(question);
   const wantsItself = asksWho(question);
-  const recall = recallOf(messages);
   const wantsAdvice = asksForAdvice(question) && recall === null;
   // "I do not know" is an honest answer to it, and any subject may be the right one.
   const wantsFact = !wantsAdvice && !wantsItself && ASKS_FOR_FACT.test(question) && !/\byour?\b/i.test(question);
@@ -83,7 +80,6 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
   const { exchanges, subjects } = recall === null ? workedExamples(question) : RECALL;
   const said = messages.flatMap(({ content }) => (exchanges.flat().includes(content) ? [] : wordsOf(content)));
   const ofExamples = subjects.filter((word) => !said.includes(word));
-  const mayBeMachine = ABOUT_MACHINES.test([...instructions, question].join("\n"));
 
   function echoes(text: string): boolean {
     const words = wordsOf(text);
@@ -168,7 +164,7 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
       if (echoes(text)) return "echo";
       if (loops(text, words)) return "loop";
       if (givesOtherName(text, known)) return "name";
-      if (!mayBeMachine && MACHINE.test(text)) return "machine";
+      if (admitsMachine(text, [...instructions, question])) return "machine";
       if (language !== "en") return isEnglish(text) ? "language" : null;
       if (!wantsFact && evades(text)) return "evasion";
       return null;

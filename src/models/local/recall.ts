@@ -60,7 +60,10 @@ export function recallOf(messages: readonly ChatMessage[]): Recall | null {
 }
 
 function beginningOf(question: string, told: readonly string[]): string {
-  if (asksForAll(question)) return sentence(LIST.format(told)).concat(".");
+  if (asksForAll(question))
+    return told.every((text) => /^your?\b/i.test(text))
+      ? `${sentence(LIST.format(told))}.`
+      : `I know this: ${told.join("; ")}.`;
   if (LIVING.test(question)) return "You are";
   const [what, who, does] = partsOf(question);
   return sentence(`${who} ${does} ${PREPOSITION.exec(what)?.[0] ?? ""}`.trim());
