@@ -60,7 +60,7 @@ test.each([
   ["When is my birthday?", "when your birthday is"],
   ["What do you know about me?", "anything about you"],
 ])("what nobody has told is not made up: %s", (question, unknown) => {
-  expect(after([], question)?.openings).toEqual([`I do not know ${unknown}: you have not told me.`]);
+  expect(after([], question)?.openings).toEqual([`I do not know ${unknown}: tell me, and I will remember it.`]);
 });
 
 test("advice is not what a person has told", () => {

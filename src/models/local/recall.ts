@@ -56,7 +56,9 @@ export function recallOf(messages: readonly ChatMessage[]): Recall | null {
   if (told.length > 0) return { openings: [beginningOf(question, told), "You"], told };
   const [what, who, does] = partsOf(question);
   const unknown = asksForAll(question) ? "anything about you" : `${what} ${who} ${does}`;
-  return needsTelling(question) ? { openings: [`I do not know ${unknown}: you have not told me.`], told } : null;
+  return needsTelling(question)
+    ? { openings: [`I do not know ${unknown}: tell me, and I will remember it.`], told }
+    : null;
 }
 
 function beginningOf(question: string, told: readonly string[]): string {
