@@ -77,10 +77,34 @@ export const asksForAll = (question: string): boolean => ALL.test(question);
 /** What a small model is shown to have answered to what it is to remember. */
 export const REMEMBERS = "I will remember that.";
 
-const BEFORE_STATEMENT =
-  /^\W*(?:(?:hello|hi|hey|good (?:morning|day|afternoon|evening)|so|and|but|also|ok|okay|well|oh|yes|no|please|by the way|(?:remember|note|(?:don['’]t|do not) forget)(?: that)?)\b\W*)+/i;
 const TELLS = /\b(?:i|i['’](?:m|ve)|my|we|we['’](?:re|ve)|our|call me)\b/i;
 const WISHES = /^(?:tell|write|give|show|make|list|help|explain|translate|rewrite|suggest|recommend|can|could)\b/i;
+
+/** What it says of what nobody has told it: "what your name is". */
+export const doesNotKnow = (what: string): string => `I do not know ${what}: tell me, and I will remember it.`;
+
+const NOT_KNOWN = /^I do not know .*?\b(?<told>(?:your|you)\b.+): tell me, and I will remember it\.$/;
+const SHORT = /^(?:it['’]?s |it is )?(?<short>[^?\n]{1,60}?)[.!]?$/i;
+/** "Never mind", "tell me a joke", "where is Rome" */
+const NO_ANSWERS = [
+  /^(?:no|nope|never|not|don['’]t|thanks?|ok|okay|yes|hello|hi|hey|sorry|please)\b/i,
+  WISHES,
+  QUESTION,
+  TELLS,
+];
+const MINE: Readonly<Record<string, string>> = { your: "my", you: "I", "you are": "I am", "you were": "I was" };
+
+/** A message as a sentence of its own: "My name is Joe." for "It's Joe", after it did not know what the name is. */
+export function asStatement(message: string, answerBefore: string): string {
+  const asked = NOT_KNOWN.exec(answerBefore)?.groups?.told;
+  const short = SHORT.exec(message.trim())?.groups?.short;
+  if (asked === undefined || short === undefined || NO_ANSWERS.some((other) => other.test(short))) return message;
+  const begun = asked.replace(/\b(?:your|you (?:are|were)|you)\b/g, (word) => MINE[word] ?? word);
+  return `${begun.charAt(0).toUpperCase()}${begun.slice(1)} ${short}.`;
+}
+
+const BEFORE_STATEMENT =
+  /^\W*(?:(?:hello|hi|hey|good (?:morning|day|afternoon|evening)|so|and|but|also|ok|okay|well|oh|yes|no|please|by the way|(?:remember|note|(?:don['’]t|do not) forget)(?: that)?)\b\W*)+/i;
 /** What answers such a question whatever its words, said by the person and noted of them. */
 const EVIDENCE: readonly { asked: RegExp; said: RegExp; noted: RegExp }[] = [
   {

@@ -4,7 +4,7 @@
  */
 
 import { asksForOtherLanguage, type Language, languageOf } from "../lib/language.ts";
-import { askedOfTold, needsTelling, notesFor, REMEMBERS, statementsFor } from "../lib/questions.ts";
+import { askedOfTold, asStatement, needsTelling, notesFor, REMEMBERS, statementsFor } from "../lib/questions.ts";
 import { RECALL, type WorkedExamples, workedExamples } from "../lib/worked-examples.ts";
 import { askedText, cut, NO_TURNS, type Prompt, roomOf, SKILLS_HEADING, skillLine } from "./prompt-room.ts";
 import type { RunInput, Turn } from "./protocol.ts";
@@ -27,10 +27,14 @@ const OLD_TURN = 300;
 export function shortPrompt(run: RunInput): Prompt {
   const room = roomOf(run.model.contextTokens);
   const system = shortSystemText(run);
-  const asked = run.conversation.at(-1);
+  const turns = run.conversation.map(
+    (turn, at, all): Turn =>
+      turn.role === "user" ? { ...turn, text: asStatement(turn.text, all[at - 1]?.text ?? "") } : turn,
+  );
+  const asked = turns.at(-1);
   const left = Math.max(room - system.length, Math.floor(room / 2));
   const last: Turn[] = asked ? [{ ...asked, text: cut(asked.text, left) }] : [];
-  const before = asked ? turnsBefore(asked.text, run.conversation.slice(0, -1), run) : [];
+  const before = asked ? turnsBefore(asked.text, turns.slice(0, -1), run) : [];
   const size = [...before, ...last].reduce((sum, { text }) => sum + text.length, 0);
   // Turns that are left out are not mentioned, because the model would talk about them.
   return { system, summary: null, kept: NO_TURNS, turns: size > left ? last : [...before, ...last], dropped: 0 };

@@ -1,5 +1,13 @@
 import { expect, test } from "bun:test";
-import { askedOfTold, asksAboutWorld, needsTelling, notesFor, statementsFor } from "../../src/lib/questions.ts";
+import {
+  askedOfTold,
+  asksAboutWorld,
+  asStatement,
+  doesNotKnow,
+  needsTelling,
+  notesFor,
+  statementsFor,
+} from "../../src/lib/questions.ts";
 
 test.each([
   "What is the capital of France?",
@@ -103,3 +111,22 @@ test.each([
 ])("a question about the person comes with what is noted of them: %s", (question, notes) => {
   expect(notesFor(question, NOTED)).toEqual(notes);
 });
+
+test.each([
+  ["what your name is", "It's Joe.", "My name is Joe."],
+  ["what your name is", "Joe", "My name is Joe."],
+  ["where you live", "in Leeds!", "I live in Leeds."],
+  ["how old you are", "42", "I am 42."],
+  ["when you were born", "In May", "I was born In May."],
+  ["what colour your car is", "red", "My car is red."],
+])("after it did not know %s, a short message is a statement of that: %s", (what, message, statement) => {
+  expect(asStatement(message, doesNotKnow(what))).toBe(statement);
+});
+
+test.each(["My name is Joe.", "Why do you ask?", "What is the moon", `It is a long story${", very long".repeat(10)}.`])(
+  "a message that is no short answer stays as it is: %s",
+  (message) => {
+    expect(asStatement(message, doesNotKnow("what your name is"))).toBe(message);
+    expect(asStatement("Joe", "What a day!")).toBe("Joe");
+  },
+);

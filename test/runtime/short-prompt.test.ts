@@ -126,6 +126,16 @@ test("what is noted of a person comes before a question about it, in a conversat
   expect(promptFor(["When is my birthday?"], noted).slice(1)).toEqual(["When is my birthday?"]);
 });
 
+test("an answer to what it did not know is remembered as what it is about", () => {
+  const past = ["What is my name?", "I do not know what your name is: tell me, and I will remember it.", "Joe"];
+  expect(promptFor(past).at(-1)).toBe("My name is Joe.");
+  expect(promptFor([...past, "A good name.", "What is my name?"]).slice(-3)).toEqual([
+    "My name is Joe.",
+    "I will remember that.",
+    "What is my name?",
+  ]);
+});
+
 test("a translation is included only if the message is about its words", () => {
   const past = ["How do you say 'good night' in French?", "Bonne nuit."];
   for (const message of [

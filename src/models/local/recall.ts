@@ -2,7 +2,7 @@
  * Answers to what a person asks about themselves. A small model takes "my name" for its own, so its answer is begun for
  * it, and what it was told is likelier.
  */
-import { askedOfTold, asksForAll, needsTelling, REMEMBERS } from "../../lib/questions.ts";
+import { askedOfTold, asksForAll, doesNotKnow, needsTelling, REMEMBERS } from "../../lib/questions.ts";
 import { RECALL } from "../../lib/worked-examples.ts";
 import type { Guide } from "./guidance.ts";
 import type { ChatMessage } from "./protocol.ts";
@@ -56,9 +56,7 @@ export function recallOf(messages: readonly ChatMessage[]): Recall | null {
   if (told.length > 0) return { openings: [beginningOf(question, told), "You"], told };
   const [what, who, does] = partsOf(question);
   const unknown = asksForAll(question) ? "anything about you" : `${what} ${who} ${does}`;
-  return needsTelling(question)
-    ? { openings: [`I do not know ${unknown}: tell me, and I will remember it.`], told }
-    : null;
+  return needsTelling(question) ? { openings: [doesNotKnow(unknown)], told } : null;
 }
 
 function beginningOf(question: string, told: readonly string[]): string {
