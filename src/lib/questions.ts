@@ -30,6 +30,9 @@ export function asksAboutWorld(message: string): boolean {
   return asks && ![PERSONAL, WEIGHS, SIZED].some((other) => other.test(line));
 }
 
+const JOKE = /\bjokes?\b|\bmake me laugh\b/i;
+export const asksForJoke = (message: string): boolean => JOKE.test(message);
+
 /** "How old am I?" asks for a fact, "How do I boil an egg?" and "Why am I tired?" do not. */
 const FACT = /^(?:\w+ )?(?:what|who|where|when|which|whose|how (?:old|tall|big|heavy|many|much|long|far|often))\b/i;
 const OF_ASKER = /\b(?:my|our|i|we)\b/i;

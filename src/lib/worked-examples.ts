@@ -1,4 +1,4 @@
-import { asksAboutWorld, REMEMBERS } from "./questions.ts";
+import { asksAboutWorld, asksForJoke, REMEMBERS } from "./questions.ts";
 
 /**
  * Exchanges that show a small model what kind of answer a message wants: it does not know how short one word is, says
@@ -47,6 +47,14 @@ const KINDS: readonly (WorkedExamples & { asked: { test(message: string): boolea
       ],
     ],
     subjects: [],
+  },
+  {
+    asked: { test: asksForJoke },
+    exchanges: [
+      ["Tell me a joke.", "Why did the scarecrow win a prize? Because he was outstanding in his field."],
+      ["Tell me another joke.", "What do you call a bear without teeth? A gummy bear."],
+    ],
+    subjects: ["scarecrow", "prize", "teeth", "gummy", "gum"],
   },
   {
     // A statement.

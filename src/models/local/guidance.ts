@@ -4,7 +4,7 @@
  * (classifier-free guidance, arXiv 2306.17806). It costs a second step for each token.
  */
 import { asksForOtherLanguage, type Language } from "../../lib/language.ts";
-import { asksAboutWorld } from "../../lib/questions.ts";
+import { asksAboutWorld, asksForJoke } from "../../lib/questions.ts";
 import { asksForCode, isGreeting } from "./openings.ts";
 import type { Slot } from "./prefix-cache.ts";
 import type { ChatMessage } from "./protocol.ts";
@@ -34,7 +34,7 @@ export const withOtherMessage = (messages: readonly ChatMessage[]): ChatMessage[
  */
 export const wantsGuidance = (question: string, language: Language): boolean =>
   language === "en" &&
-  ![isGreeting, asksForOtherLanguage, asksAboutWorld, asksForCode].some((unguided) => unguided(question));
+  ![isGreeting, asksForOtherLanguage, asksAboutWorld, asksForCode, asksForJoke].some((unguided) => unguided(question));
 
 export interface GuidanceOptions {
   stepper: Stepper;

@@ -2,6 +2,7 @@
  * How long an answer should be, as its conversation asks: told to answer "in two sentences", a small model writes five,
  * so its answer is ended after two.
  */
+import { asksForJoke } from "../../lib/questions.ts";
 import { asksForAdvice, asksForWorks, isGreeting } from "./openings.ts";
 import type { ChatMessage } from "./protocol.ts";
 
@@ -86,7 +87,7 @@ export function lengthWished(messages: readonly ChatMessage[]): LengthWish {
 function sentencesFor(question: string): number {
   if (isGreeting(question)) return GREETING_SENTENCES;
   if (asksForAdvice(question) && !asksForWorks(question)) return ADVISING_SENTENCES;
-  return TELLING.test(question) ? TOLD_SENTENCES : USUAL_SENTENCES;
+  return TELLING.test(question) && !asksForJoke(question) ? TOLD_SENTENCES : USUAL_SENTENCES;
 }
 
 function wishIn(text: string): LengthWish | null {

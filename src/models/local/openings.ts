@@ -3,6 +3,7 @@
  * with "I recommend" gives advice.
  */
 import type { Language } from "../../lib/language.ts";
+import { asksForJoke } from "../../lib/questions.ts";
 import { wordsOf } from "../../lib/words.ts";
 
 const WELCOME: Readonly<Record<Language, readonly string[]>> = {
@@ -14,7 +15,7 @@ const WELCOME: Readonly<Record<Language, readonly string[]>> = {
 const OWN = "";
 
 interface Kind {
-  asked: RegExp;
+  asked: { test(question: string): boolean };
   /** Set if the model's own beginning usually fails: it is then tried last instead of first. */
   ownLast?: true;
   openings: Readonly<Record<Language, readonly string[]>>;
@@ -100,6 +101,11 @@ const KINDS: readonly Kind[] = [
       de: ["Könnten Sie bitte", "Es tut mir leid, aber"],
       es: ["Por favor,", "Lo siento, pero"],
     },
+  },
+  {
+    ownLast: true,
+    asked: { test: asksForJoke },
+    openings: { en: ["What do you call a", "Why did the"], de: [], es: [] },
   },
   ...WORKS.map(({ asked, openings }): Kind => ({ ownLast: true, asked, openings: { en: openings, de: [], es: [] } })),
   {
