@@ -55,6 +55,8 @@ const NONE = [
   "My train leaves at 9 and arrives at 12.",
   "Should I write a diary?",
   "How do people learn multiplication?",
+  "What are you going to do tomorrow?",
+  "Yesterday was my birthday.",
 ];
 
 const WANTED: readonly [say: string, wanted: Wanted][] = [
@@ -68,6 +70,8 @@ const WANTED: readonly [say: string, wanted: Wanted][] = [
   ["What year is it?", { tool: "now", timeZone: "UTC" }],
   ["Hello Ada! Could you please tell me the time in New York?", { tool: "now", timeZone: "America/New_York" }],
   ["I lost track. What weekday is today?", { tool: "now", timeZone: "UTC" }],
+  ["Which day of the week is tomorrow?", { tool: "now", timeZone: "UTC" }],
+  ["Tell me yesterday's date.", { tool: "now", timeZone: "UTC" }],
 
   ["What is 17 times 23?", { tool: "run_javascript", result: 391, says: "391" }],
   ["12.5 + 7.25 = ?", { tool: "run_javascript", result: 19.75, says: "19.75" }],

@@ -15,6 +15,18 @@ test("the date is told to who asks for it, and the time with its zone", () => {
   );
 });
 
+test.each([
+  ["What day is tomorrow?", "Tomorrow is Monday, 23 November 2026."],
+  ["What was the date yesterday?", "Yesterday was Saturday, 21 November 2026."],
+  ["Which weekday is the day after tomorrow?", "The day after tomorrow is Tuesday, 24 November 2026."],
+])("who asks for another day is told that one: %s", (question, told) => {
+  expect(said("now", {}, NOON, question)).toBe(told);
+  const lateInTokyo = "Tuesday, 1 December 2026 at 08:00:00 GMT+9 (2026-11-30T23:00:00.000Z)";
+  expect(said("now", { timeZone: "Asia/Tokyo" }, lateInTokyo, "What is tomorrow's date in Tokyo?")).toBe(
+    "Tomorrow is Wednesday, 2 December 2026.",
+  );
+});
+
 test.each(["", "{", "null", "[]", '"17 * 23"'])(
   "a call whose input is no object, but %j, is told by its result",
   (input) => {

@@ -21,9 +21,9 @@ export type ToolName = "now" | "run_javascript" | "list_files" | "read_file" | "
 export const EXAMPLES: Readonly<Record<ToolName, Examples>> = {
   now: {
     mentions: [
-      /\b(?:time|date|day|weekday|today|month|year|late|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b/i,
-      /\b(?:today|todays|now|current|is it|(?:time|day|date) it is|the (?:time|date)|are we|do we have)\b/i,
-      // What is asked about another day, it cannot tell.
+      /\b(?:time|date|day|weekday|today|tomorrow|yesterday|month|year|late|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b/i,
+      /\b(?:today|todays|tomorrow|yesterday|now|current|is it|(?:time|day|date) it is|the (?:time|date)|are we(?=(?: in| on)?(?: now| today)?\W*$)|do we have)\b/i,
+      // What is asked about a date, it cannot tell.
       /^\D*$/,
     ],
     wants: [
@@ -39,9 +39,17 @@ export const EXAMPLES: Readonly<Record<ToolName, Examples>> = {
       ["Which year are we in?"],
       ["Tell me the date."],
       ["Do you have the time?"],
+      ["What day is tomorrow?"],
+      ["What was the date yesterday?"],
     ],
     talk: [
       "How was your day?",
+      "What shall we do tomorrow?",
+      "What did you do yesterday?",
+      "I am going away tomorrow.",
+      "Yesterday was a bad day.",
+      "What happens tomorrow?",
+      "What will the weather be tomorrow?",
       "What a beautiful day it is today!",
       "What are you doing today?",
       "What shall we do today?",
