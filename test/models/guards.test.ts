@@ -229,6 +229,9 @@ test("a beginning fits what was asked, in its language", () => {
   expect(openingsFor("What is your favourite season?", "en")[0]).toBe("My favourite season is");
   expect(openingsFor("What is your favourite time of the year?", "en")[0]).toBe("My favourite time of the year is");
   expect(openingsFor("Tea or coffee?", "en")[0]).toBe("I prefer");
+  expect(openingsFor("What's the weather like?", "en")[0]).toBe("I cannot look outside and see the weather");
+  expect(openingsFor("My dog is called Rex.", "en")).not.toContain("My name is");
+  expect(openingsFor("Please remember that I like tea.", "en")[0]).toBe("I will remember that");
   expect(openingsFor("Was soll ich tun?", "de")[0]).toBe("Du kannst");
   expect(openingsFor("Wie heißt du?", "de")).toContain("Ich heiße");
   expect(openingsFor("Say this in a nicer way: You are late.", "en")).toContain("Could you please");

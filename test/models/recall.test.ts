@@ -1,20 +1,24 @@
-import { expect, test } from "bun:test";
+import { afterAll, expect, test } from "bun:test";
 import { REMEMBERS } from "../../src/lib/questions.ts";
 import { RECALL } from "../../src/lib/worked-examples.ts";
 import { recallOf } from "../../src/models/local/recall.ts";
+import { chat, collect, never, openLocalEngine, textOf } from "./local-setting.ts";
+
+const { engine, close } = openLocalEngine();
+afterAll(close);
 
 /** As runtime/short-prompt.ts writes it. */
-const after = (told: string[], question: string) =>
-  recallOf([
-    { role: "system", content: "Your name is Ada." },
-    ...(told.length === 0 ? [] : [...RECALL.exchanges, ...told.map((text) => [text, REMEMBERS] as const)]).flatMap(
-      ([user, assistant]) => [
-        { role: "user" as const, content: user },
-        { role: "assistant" as const, content: assistant },
-      ],
-    ),
-    { role: "user", content: question },
-  ]);
+const after = (told: string[], question: string) => recallOf(promptAfter(told, question));
+const promptAfter = (told: string[], question: string) => [
+  { role: "system" as const, content: "Your name is Ada." },
+  ...(told.length === 0 ? [] : [...RECALL.exchanges, ...told.map((text) => [text, REMEMBERS] as const)]).flatMap(
+    ([user, assistant]) => [
+      { role: "user" as const, content: user },
+      { role: "assistant" as const, content: assistant },
+    ],
+  ),
+  { role: "user" as const, content: question },
+];
 
 test.each([
   ["My name is Tom.", "What's my name?", "Your name is"],
@@ -66,4 +70,14 @@ test.each([
 test("advice is not what a person has told", () => {
   for (const question of ["What should I read?", "How do I boil an egg?", "What do I need for a picnic?"])
     expect([question, after([], question)]).toEqual([question, null]);
+});
+
+test.each([
+  [["My name is Tom."], "What's my name?", "Your name is Tom."],
+  [["My sister is called Marta."], "What is my sister's name?", "Your sister's name is Marta."],
+  [["I was born in 1990."], "In what year was I born?", "You were born in 1990."],
+  [[], "Where do I live?", "I do not know where you live: tell me, and I will remember it."],
+])("after %j, the model answers %p with %p", async (told, question, answer) => {
+  const messages = promptAfter(told, question);
+  expect(textOf(await collect(engine.stream(chat("", { messages, maxTokens: 40 }), never)))).toBe(answer);
 });

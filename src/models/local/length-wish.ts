@@ -3,7 +3,7 @@
  * so its answer is ended after two.
  */
 import { asksForJoke } from "../../lib/questions.ts";
-import { asksForAdvice, asksForWorks, isGreeting } from "./openings.ts";
+import { asksForAdvice, asksForNews, asksForWorks, isGreeting } from "./openings.ts";
 import type { ChatMessage } from "./protocol.ts";
 
 export interface LengthWish {
@@ -85,6 +85,7 @@ export function lengthWished(messages: readonly ChatMessage[]): LengthWish {
 }
 
 function sentencesFor(question: string): number {
+  if (asksForNews(question)) return 1;
   if (isGreeting(question)) return GREETING_SENTENCES;
   if (asksForAdvice(question) && !asksForWorks(question)) return ADVISING_SENTENCES;
   return TELLING.test(question) && !asksForJoke(question) ? TOLD_SENTENCES : USUAL_SENTENCES;

@@ -72,6 +72,14 @@ export function continuationFor(question: string): ((sentence: string) => string
   return (sentence) => (toDo && !NAMES_THINGS.test(sentence) ? ", for example by" : ", such as");
 }
 
+/** It has neither a window nor a newspaper. */
+const WEATHER =
+  /\b(?:what|how)(?: is|['’]?s| will) the (?:weather|forecast|temperature)\b|\bis it (?:raining|snowing|sunny|windy)\b/i;
+const NEWS = /\bwhat(?: is|['’]?s| are)(?: in)? the (?:latest |today['’]s )?(?:news|headlines)\b|\bany news\b/i;
+
+/** Whether it asks for what the host's network might tell, and the model cannot. */
+export const asksForNews = (question: string): boolean => WEATHER.test(question) || NEWS.test(question);
+
 /** "My favourite season is", "My favourite time of the year is" */
 const FAVOURITE = /\byour (favou?rite \p{L}+(?: (?!(?:and|or|to)\b)\p{L}+){0,4})\W*$/iu;
 
@@ -101,6 +109,16 @@ const KINDS: readonly Kind[] = [
       de: ["Könnten Sie bitte", "Es tut mir leid, aber"],
       es: ["Por favor,", "Lo siento, pero"],
     },
+  },
+  {
+    ownLast: true,
+    asked: WEATHER,
+    openings: { en: ["I cannot look outside and see the weather"], de: [], es: [] },
+  },
+  {
+    ownLast: true,
+    asked: NEWS,
+    openings: { en: ["I do not know, because I get no news"], de: [], es: [] },
   },
   {
     ownLast: true,
