@@ -22,7 +22,7 @@ export function writeReport(judged: readonly Judged[], seeds: number): string {
       "held out. The case's id decides which half it is in; later, the tuning half got more cases of the kinds that failed most.",
     "The rules named here were written after reading answers as a newcomer would: the rules before them " +
       "passed advice that helps nobody, and twenty years of work that a librarian made up. *Ada* is the agent that the console makes, with nothing but the default files. " +
-      "Whether an answer is true is judged only where a fact is asked for (*fact*: it must name Paris, or the like). What no rule sees: whether it is true elsewhere, or what it adds (a recipe may be wrong, and an author's name be another's); a past " +
+      "Whether an answer is true is judged only where a fact is asked for (*fact*: it must name Paris, or the like), or what its user has told it (*recall*). What no rule sees: whether it is true elsewhere, or what it adds (a recipe may be wrong, and an author's name be another's); a past " +
       "that it makes up when asked for something else; sense that is lost after the first sentence; and whether German or Spanish is more " +
       "than a series of words of that language. It mostly is not, since the model was trained for English, so a person would " +
       "accept few of those answers, and the line for English says more than the one for all. The plain model does not know its name, so it cannot say " +
