@@ -1,4 +1,5 @@
-import { asksAboutWorld, asksForJoke, REMEMBERS } from "./questions.ts";
+import { asksAboutWorld, asksForJoke } from "./questions.ts";
+import { REMEMBERS } from "./recall.ts";
 
 /**
  * Exchanges that show a small model what kind of answer a message wants: it does not know how short one word is, says

@@ -4,7 +4,7 @@
  */
 
 import { asksForOtherLanguage, type Language, languageOf } from "../lib/language.ts";
-import { askedOfTold, asStatement, needsTelling, notesFor, REMEMBERS, statementsFor } from "../lib/questions.ts";
+import { asStatement, needsTelling, notesFor, REMEMBERS, recallQuestion, statementsFor } from "../lib/recall.ts";
 import { RECALL, type WorkedExamples, workedExamples } from "../lib/worked-examples.ts";
 import { askedText, cut, NO_TURNS, type Prompt, roomOf, SKILLS_HEADING, skillLine } from "./prompt-room.ts";
 import type { RunInput, Turn } from "./protocol.ts";
@@ -92,7 +92,7 @@ function factsFor(
   files: RunInput["files"],
   memories: readonly string[],
 ): string[] {
-  const question = askedOfTold(message);
+  const question = recallQuestion(message);
   if (question === null) return [];
   const said = statementsFor(
     question,

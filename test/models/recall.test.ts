@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
-import { REMEMBERS } from "../../src/lib/questions.ts";
+import { REMEMBERS } from "../../src/lib/recall.ts";
 import { RECALL } from "../../src/lib/worked-examples.ts";
 import { recallOf } from "../../src/models/local/recall.ts";
 import { chat, collect, never, openLocalEngine, textOf } from "./local-setting.ts";

@@ -2,7 +2,7 @@
  * Answers to what a person asks about themselves. A small model takes "my name" for its own, so its answer is begun for
  * it, and what it was told is likelier.
  */
-import { askedOfTold, asksForAll, doesNotKnow, needsTelling, REMEMBERS } from "../../lib/questions.ts";
+import { asksForAll, doesNotKnow, needsTelling, REMEMBERS, recallQuestion } from "../../lib/recall.ts";
 import { RECALL } from "../../lib/worked-examples.ts";
 import type { Guide } from "./guidance.ts";
 import type { ChatMessage } from "./protocol.ts";
@@ -46,7 +46,7 @@ const turned = (text: string): string =>
 
 /** Null if the last message asks for nothing of the kind, or may be answered without having been told. */
 export function recallOf(messages: readonly ChatMessage[]): Recall | null {
-  const question = askedOfTold(messages.findLast(({ role }) => role === "user")?.content ?? "");
+  const question = recallQuestion(messages.findLast(({ role }) => role === "user")?.content ?? "");
   if (question === null) return null;
   // The prompt has examples if it has what was told (runtime/short-prompt.ts).
   const examples = messages.findIndex(({ content }) => content === RECALL.exchanges[0]?.[0]);

@@ -1,0 +1,181 @@
+/**
+ * What people ask about what they have told, "Where do I live?", and what of it answers them: "I live in Leeds." A small
+ * model confuses the two people of a conversation, so what was told stands before the question in a form of its own
+ * (runtime/short-prompt.ts), and the answer is begun for it (models/local/recall.ts). English only.
+ */
+import { lineOf, QUESTION } from "./questions.ts";
+import { sentencesOf } from "./words.ts";
+
+/** "How old am I?" asks for a fact, "How do I boil an egg?" and "Why am I tired?" do not. */
+const FACT = /^(?:\w+ )?(?:what|who|where|when|which|whose|how (?:old|tall|big|heavy|many|much|long|far|often))\b/i;
+const OF_ASKER = /\b(?:my|our|i|we)\b/i;
+/** "What do you know about me?" */
+const ALL =
+  /^what (?:do you (?:still )?(?:know|remember) about (?:me|us)|(?:have|did) (?:i|we) (?:told|tell) you(?: about (?:me|myself|us))?)$/i;
+/** Advice, or the conversation itself. */
+const NOT_TOLD =
+  /\b(?:you|your|should|could|can|may|might|must|would|help|good|better|best|happens?|sa(?:y|id)|ask(?:ed)?|meant?)\b/i;
+/** "What is the code word", "who is Marta" */
+const THING = /^wh\w+ (?:is|are|was|were) (?!.*\b(?:my|our)\b)((?:the|this) .+|\p{Lu}\p{L}+)$/u;
+
+/** What a person asks that they may have told, as a question of its own: "what is my name" for "Do you remember my name?" */
+export function recallQuestion(message: string): string | null {
+  const { line, isLedIn } = lineOf(message) ?? { line: "", isLedIn: false };
+  const asked = line
+    .replace(/(?:\W+(?:again|please|now))?\W*$/i, "")
+    .replace(/^(wh\w+)(?:['’]?s)?\b/i, (word, wh) => wh.toLowerCase() + (word === wh ? "" : " is"));
+  const question = isLedIn ? inOrder(asked) : asked;
+  if (ALL.test(question)) return question;
+  // "How big is the sea? I love big seas."
+  if (/[.?!]\s/.test(question)) return null;
+  const isFact = (FACT.test(question) && OF_ASKER.test(question)) || THING.test(question);
+  return isFact && !NOT_TOLD.test(question) ? question : null;
+}
+
+/** "What my name is", "my name", "where I live" */
+function inOrder(told: string): string {
+  if (/^(?:my|our)\b/i.test(told)) return `what is ${told}`;
+  return told
+    .replace(/^(.+?) ((?:my|our) .+) (is|are|was|were)(| called| named)$/i, "$1 $3 $2$4")
+    .replace(/^(.+?) (i|we) (am|are|was|were)\b/i, "$1 $3 $2")
+    .replace(/^(wh\w+|how \w+(?: \w+)?) (i|we) /i, "$1 do $2 ");
+}
+
+const NEEDS_TELLING =
+  /\b(?:is|are|was|were) (?:my|our)\b|\b(?:am|was) i\b|\b(?:are|were) we\b|\bdo (?:i|we) (?:live|work|like|love|have|own|study|play|drive|speak|eat|drink|prefer|do for a living)\b(?! (?:to|for|if|when|with))/i;
+
+/** Whether nobody can answer it who has not been told: "what is my name", but not "what do I need for a picnic". */
+export const needsTelling = (question: string): boolean => NEEDS_TELLING.test(question) || asksForAll(question);
+
+/** Whether it is about all that the person has told of themselves. */
+export const asksForAll = (question: string): boolean => ALL.test(question);
+
+/** What a small model is shown to have answered to what it is to remember. */
+export const REMEMBERS = "I will remember that.";
+
+const TELLS = /\b(?:i|i['’](?:m|ve)|my|we|we['’](?:re|ve)|our|call me)\b/i;
+const WISHES = /^(?:tell|write|give|show|make|list|help|explain|translate|rewrite|suggest|recommend|can|could)\b/i;
+
+/** What it says of what nobody has told it: "what your name is". */
+export const doesNotKnow = (what: string): string => `I do not know ${what}: tell me, and I will remember it.`;
+
+const NOT_KNOWN = /^I do not know .*?\b(?<told>(?:your|you)\b.+): tell me, and I will remember it\.$/;
+const SHORT = /^(?:it['’]?s |it is )?(?<short>[^?\n]{1,60}?)[.!]?$/i;
+/** "Never mind", "tell me a joke", "where is Rome" */
+const NO_ANSWERS = [
+  /^(?:no|nope|never|not|don['’]t|thanks?|ok|okay|yes|hello|hi|hey|sorry|please)\b/i,
+  WISHES,
+  QUESTION,
+  TELLS,
+];
+const MINE: Readonly<Record<string, string>> = { your: "my", you: "I", "you are": "I am", "you were": "I was" };
+
+/** A message as a sentence of its own: "My name is Joe." for "It's Joe", after it did not know what the name is. */
+export function asStatement(message: string, answerBefore: string): string {
+  const asked = NOT_KNOWN.exec(answerBefore)?.groups?.told;
+  const short = SHORT.exec(message.trim())?.groups?.short;
+  if (asked === undefined || short === undefined || NO_ANSWERS.some((other) => other.test(short))) return message;
+  const begun = asked.replace(/\b(?:your|you (?:are|were)|you)\b/g, (word) => MINE[word] ?? word);
+  return `${begun.charAt(0).toUpperCase()}${begun.slice(1)} ${short}.`;
+}
+
+const BEFORE_STATEMENT =
+  /^\W*(?:(?:hello|hi|hey|good (?:morning|day|afternoon|evening)|so|and|but|also|ok|okay|well|oh|yes|no|please|by the way|(?:remember|note|(?:don['’]t|do not) forget)(?: that)?)\b\W*)+/i;
+/** What answers such a question whatever its words, said by the person and noted of them. */
+const EVIDENCE: readonly { asked: RegExp; said: RegExp; noted: RegExp }[] = [
+  {
+    asked: /\b(?:is (?:my|our) name|am i called|who am i)\b/i,
+    said: /\b(?:my|our) name\b|\bcall(?:ed)? me\b|\bI(?:['’]m| am)\b/i,
+    noted: /\bname\b|\b(?:user|person|she|he) is called\b/i,
+  },
+  {
+    asked: /\bhow old am i\b|\bmy age\b/i,
+    said: /\b(?:years? old|born|birthday|my age)\b|\bI(?:['’]m| am) (?:\d|\w+(?:teen|ty)\b)/i,
+    noted: /\b(?:years? old|born|birthday|age|aged)\b|\bis \d/i,
+  },
+  {
+    asked: /\b(?:my|our) (?:job|profession|work)\b|\bfor a living\b/i,
+    said: /\b(?:job|work|profession)\b|\bI(?:['’]m| am) an? /i,
+    noted: /\b(?:job|works?|profession)\b|\bis an? /i,
+  },
+  {
+    asked: /\bwhere am i$/i,
+    said: /\bI(?:['’]m| am) (?:now )?(?:in|at|on|near)\b/i,
+    noted: /\bis (?:in|at|on|near)\b/i,
+  },
+  { asked: ALL, said: /./, noted: /./ },
+];
+/** "Do I need", "does my train leave": without it, a statement does not answer the question. */
+const VERB = /\b(?:do (?:i|we)|does (?:my|our) \p{L}+) (\p{L}+)/iu;
+const MAX_STATEMENTS = 4;
+/** In UTF-16 code units. */
+const MAX_STATEMENT = 200;
+
+/** What a person has told in these texts that answers their question best, in the order of the texts. */
+export const statementsFor = (question: string, texts: readonly string[]): string[] =>
+  nearestOf(
+    question,
+    texts
+      .flatMap(sentencesOf)
+      .map((text) => text.replace(BEFORE_STATEMENT, "").trim())
+      .filter((text) => !WISHES.test(text) && !text.includes("?") && answers(text, question)),
+  );
+
+/** What is noted of a person in these texts that answers their question best, in the order of the texts. */
+export const notesFor = (question: string, texts: readonly string[]): string[] =>
+  nearestOf(
+    question,
+    texts
+      .flatMap(sentencesOf)
+      .filter((text) => evidenceFor(question)?.noted.test(text) || nearnessOf(text, question) >= 1),
+  );
+
+const evidenceFor = (question: string) => EVIDENCE.find(({ asked }) => asked.test(question));
+
+function answers(statement: string, question: string): boolean {
+  const thing = THING.exec(question)?.[1];
+  if (thing !== undefined)
+    return (
+      statement.toLowerCase().includes(thing.toLowerCase()) && /\b(?:is|are|was|were|called|named)\b/i.test(statement)
+    );
+  const verb = VERB.exec(question)?.[1] ?? "";
+  const asked = stemsOf(verb).size > 0 ? verb : question;
+  const shares = stemsOf(statement).intersection(stemsOf(asked)).size > 0;
+  return TELLS.test(statement) && (evidenceFor(question)?.said.test(statement) ?? shares);
+}
+
+/** Those that have most in common with the question; all, if it asks for all. */
+function nearestOf(question: string, sentences: readonly string[]): string[] {
+  const nearness = sentences.map((text) => nearnessOf(text, question));
+  const most = nearness.reduce((a, b) => Math.max(a, b), 0);
+  return sentences
+    .filter(({ length }, at) => length <= MAX_STATEMENT && (nearness[at] === most || asksForAll(question)))
+    .slice(-MAX_STATEMENTS);
+}
+
+/** The number of words in both, and half a word more if both are about "I". */
+const nearnessOf = (a: string, b: string): number =>
+  stemsOf(a).intersection(stemsOf(b)).size + ([a, b].every((text) => /\bi\b/i.test(text)) ? 0.5 : 0);
+
+const LITTLE = new Set(
+  "the and what who whose where when how which are was were does did have has had our remember know tell call called".split(
+    " ",
+  ),
+);
+/** Words that answer for each other, by their stems. */
+const ALIKE: Readonly<Record<string, string>> = {
+  love: "like",
+  enjo: "like",
+  favo: "like",
+  pref: "like",
+  birt: "born",
+};
+
+/** "Live" and "lives" are one. */
+const stemsOf = (text: string): Set<string> =>
+  new Set(
+    (text.toLowerCase().match(/\p{L}{3,}/gu) ?? [])
+      .filter((word) => !LITTLE.has(word))
+      .map((word) => word.slice(0, 4))
+      .map((stem) => ALIKE[stem] ?? stem),
+  );

@@ -1,0 +1,104 @@
+import { expect, test } from "bun:test";
+import {
+  asStatement,
+  doesNotKnow,
+  needsTelling,
+  notesFor,
+  recallQuestion,
+  statementsFor,
+} from "../../src/lib/recall.ts";
+
+test.each([
+  ["What is my name?", "what is my name"],
+  ["what's my name again?", "what is my name"],
+  ["Do you remember my name?", "what is my name"],
+  ["Can you tell me what my dog is called?", "what is my dog called"],
+  ["Tell me where I live.", "where do I live"],
+  ["Hey, do you know how old I am?", "how old am I"],
+  ["How many brothers do I have?", "How many brothers do I have"],
+  ["What do you know about me?", "what do you know about me"],
+])("asks for something that the person has told of themselves: %s", (message, question) => {
+  expect(recallQuestion(message)).toBe(question);
+});
+
+test.each([
+  "What is your name?",
+  "What should I read?",
+  "How do I boil an egg?",
+  "Why am I tired?",
+  "What can I do?",
+  "What did I say about the sea?",
+  "How big is the sea? I love big seas.",
+  "What is a capital?",
+  "My name is Tom.",
+])("asks for nothing that the person has told of themselves: %s", (message) => {
+  expect(recallQuestion(message)).toBeNull();
+});
+
+test("only what nobody can know of a person needs to be told", () => {
+  expect(["what is my name", "how old am I", "where do I live"].map(needsTelling)).toEqual([true, true, true]);
+  expect(["What do I need for a picnic", "How much water does my dog need"].map(needsTelling)).toEqual([false, false]);
+});
+
+const SAID = [
+  "Hello, I'm Tom. How are you?",
+  "I live in Leeds.",
+  "My boss is called Mr. Green.",
+  "Tell me about my car.",
+  "Remember: The code is 1234.",
+  "We have two cats. Do I need a third?",
+];
+
+test.each([
+  ["Where do I live?", ["I live in Leeds."]],
+  ["What is the number of our cats?", ["We have two cats."]],
+  ["What is the code?", ["The code is 1234."]],
+  ["Who is my boss?", ["My boss is called Mr. Green."]],
+  ["How many cats do we have?", ["We have two cats."]],
+  ["What is my name?", ["I'm Tom."]],
+  ["What do you know about me?", ["I'm Tom.", "I live in Leeds.", "My boss is called Mr. Green.", "We have two cats."]],
+  ["How old am I?", []],
+  ["What is my job?", []],
+  ["When is my meeting?", []],
+  ["What do I need for a picnic?", []],
+])("a question about the person comes with what they told that is nearest to it: %s", (question, statements) => {
+  expect(statementsFor(recallQuestion(question) ?? question, SAID)).toEqual(statements);
+});
+
+test("whatever a person tells, a question comes with a few short statements", () => {
+  const many = Array.from({ length: 500 }, (_, at) => `I have seen ${at} films.`);
+  expect(statementsFor("What films have I seen?", [...many, `I like ${"x".repeat(300)}.`])).toEqual(many.slice(-4));
+});
+
+const NOTED = ["- Name: Kim\n- Lives in Leeds.\n- Has a dog called Rex.", "Kim likes tea."];
+
+test.each([
+  ["what is my name", ["- Name: Kim"]],
+  ["who am I", ["- Name: Kim"]],
+  ["where do I live", ["- Lives in Leeds."]],
+  ["what is my dog called", ["- Has a dog called Rex."]],
+  ["what is my favourite drink", ["Kim likes tea."]],
+  ["how old am I", []],
+  ["when is my birthday", []],
+])("a question about the person comes with what is noted of them: %s", (question, notes) => {
+  expect(notesFor(question, NOTED)).toEqual(notes);
+});
+
+test.each([
+  ["what your name is", "It's Joe.", "My name is Joe."],
+  ["what your name is", "Joe", "My name is Joe."],
+  ["where you live", "in Leeds!", "I live in Leeds."],
+  ["how old you are", "42", "I am 42."],
+  ["when you were born", "In May", "I was born In May."],
+  ["what colour your car is", "red", "My car is red."],
+])("after it did not know %s, a short message is a statement of that: %s", (what, message, statement) => {
+  expect(asStatement(message, doesNotKnow(what))).toBe(statement);
+});
+
+test.each(["My name is Joe.", "Why do you ask?", "What is the moon", `It is a long story${", very long".repeat(10)}.`])(
+  "a message that is no short answer stays as it is: %s",
+  (message) => {
+    expect(asStatement(message, doesNotKnow("what your name is"))).toBe(message);
+    expect(asStatement("Joe", "What a day!")).toBe("Joe");
+  },
+);
