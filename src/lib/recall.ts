@@ -59,6 +59,8 @@ const WISHES = /^(?:tell|write|give|show|make|list|help|explain|translate|rewrit
 /** What it says of what nobody has told it: "what your name is". */
 export const doesNotKnow = (what: string): string => `I do not know ${what}: tell me, and I will remember it.`;
 
+/** A longer text is neither such an answer nor a short one to it. In UTF-16 code units. */
+const LONG = 200;
 const NOT_KNOWN = /^I do not know .*?\b(?<told>(?:your|you)\b.+): tell me, and I will remember it\.$/;
 const SHORT = /^(?:it['’]?s |it is )?(?<short>[^?\n]{1,60}?)[.!]?$/i;
 /** "Never mind", "tell me a joke", "where is Rome" */
@@ -72,6 +74,7 @@ const MINE: Readonly<Record<string, string>> = { your: "my", you: "I", "you are"
 
 /** A message as a sentence of its own: "My name is Joe." for "It's Joe", after it did not know what the name is. */
 export function asStatement(message: string, answerBefore: string): string {
+  if (answerBefore.length > LONG || message.length > LONG) return message;
   const asked = NOT_KNOWN.exec(answerBefore)?.groups?.told;
   const short = SHORT.exec(message.trim())?.groups?.short;
   if (asked === undefined || short === undefined || NO_ANSWERS.some((other) => other.test(short))) return message;
@@ -115,8 +118,7 @@ const MAX_STATEMENT = 200;
 export const statementsFor = (question: string, texts: readonly string[]): string[] =>
   nearestOf(
     question,
-    texts
-      .flatMap(sentencesOf)
+    sentencesIn(texts)
       .map((text) => text.replace(BEFORE_STATEMENT, "").trim())
       .filter((text) => !WISHES.test(text) && !text.includes("?") && answers(text, question)),
   );
@@ -125,10 +127,11 @@ export const statementsFor = (question: string, texts: readonly string[]): strin
 export const notesFor = (question: string, texts: readonly string[]): string[] =>
   nearestOf(
     question,
-    texts
-      .flatMap(sentencesOf)
-      .filter((text) => evidenceFor(question)?.noted.test(text) || nearnessOf(text, question) >= 1),
+    sentencesIn(texts).filter((text) => evidenceFor(question)?.noted.test(text) || nearnessOf(text, question) >= 1),
   );
+
+const sentencesIn = (texts: readonly string[]): string[] =>
+  texts.flatMap(sentencesOf).filter(({ length }) => length <= MAX_STATEMENT);
 
 const evidenceFor = (question: string) => EVIDENCE.find(({ asked }) => asked.test(question));
 
@@ -148,9 +151,7 @@ function answers(statement: string, question: string): boolean {
 function nearestOf(question: string, sentences: readonly string[]): string[] {
   const nearness = sentences.map((text) => nearnessOf(text, question));
   const most = nearness.reduce((a, b) => Math.max(a, b), 0);
-  return sentences
-    .filter(({ length }, at) => length <= MAX_STATEMENT && (nearness[at] === most || asksForAll(question)))
-    .slice(-MAX_STATEMENTS);
+  return sentences.filter((_, at) => nearness[at] === most || asksForAll(question)).slice(-MAX_STATEMENTS);
 }
 
 /** The number of words in both, and half a word more if both are about "I". */

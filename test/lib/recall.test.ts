@@ -102,3 +102,10 @@ test.each(["My name is Joe.", "Why do you ask?", "What is the moon", `It is a lo
     expect(asStatement("Joe", "What a day!")).toBe("Joe");
   },
 );
+
+test("texts without end are taken as they are, at once", () => {
+  const endless = `I do not know ${"you ".repeat(200_000)}`;
+  expect(asStatement("Joe", endless)).toBe("Joe");
+  expect(statementsFor("where do I live", [endless, `I live in ${"x ".repeat(100_000)}`])).toEqual([]);
+  expect(recallQuestion(`What is my ${"very ".repeat(100_000)}long name?`)).toBeNull();
+});
