@@ -229,6 +229,10 @@ test("a beginning fits what was asked, in its language", () => {
   expect(openingsFor("What is your favourite season?", "en")[0]).toBe("My favourite season is");
   expect(openingsFor("What is your favourite time of the year?", "en")[0]).toBe("My favourite time of the year is");
   expect(openingsFor("Tea or coffee?", "en")[0]).toBe("I prefer");
+  expect(openingsFor("Hi, I'm Tom!", "en")[0]).toBe("Nice to meet you, Tom!");
+  expect(openingsFor("My name is Ada Lovelace.", "en")[0]).toBe("Nice to meet you, Ada!");
+  for (const other of ["I am tired.", "I'm Spanish.", "I'm German.", "I am Swiss.", "My name is Tom. What is yours?"])
+    expect(openingsFor(other, "en").join()).not.toContain("meet");
   expect(openingsFor("What's the weather like?", "en")[0]).toBe("I cannot look outside and see the weather");
   expect(openingsFor("My dog is called Rex.", "en")).not.toContain("My name is");
   expect(openingsFor("Please remember that I like tea.", "en")[0]).toBe("I will remember that");
@@ -244,6 +248,13 @@ test("the agent's name after a comma is held back, since it would call the user 
   const guard = createGuard([{ role: "system", content: "Your name is Unit 7." }, ...chat(QUESTION)]);
   expect("I am well, Unit ".slice(0, guard.safeLength("I am well, Unit "))).toBe("I am well");
   expect("I am well, Unions ".slice(0, guard.safeLength("I am well, Unions "))).toContain("Unions");
+});
+
+test("who has the agent's own name may be called by it", () => {
+  const meets = "Nice to meet you, Odile! How can I help you?";
+  expect(createGuard(chat("My name is Odile.")).faultOfBeginning(meets)).toBeNull();
+  expect(createGuard(chat("My name is Odile.")).safeLength("Nice to meet you, Odile! How ")).toBeGreaterThan(20);
+  expect(createGuard(chat("My name is Tom.")).faultIn(meets)).not.toBeNull();
 });
 
 test("an answer to a greeting repeats only the greeting itself, not the rest of the message", () => {

@@ -72,6 +72,8 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
   const language = languageOfChat(messages);
   const name = wordsOf(nameTold(messages) ?? "");
   const wantsName = name.length > 0 && asksForName(question);
+  /** "My name is Ada", to Ada: then it is the user's too. */
+  const sharesName = containsRun(asked, name);
   const wantsItself = asksWho(question);
   const wantsAdvice = asksForAdvice(question) && recall === null;
   // "I do not know" is an honest answer to it, and any subject may be the right one.
@@ -138,7 +140,7 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
   const theirs = [
     ...(wantsAdvice || !isTask ? question : "").matchAll(/\b(?:my|our) (?!name\b|favou?rite\b)(\p{L}{3,})/giu),
   ].map(([, noun = ""]) => new RegExp(`\\b(?:my|our) ${noun}\\b`, "iu"));
-  const callsUserByName = (text: string) => called?.test(text) === true && !wantsName;
+  const callsUserByName = (text: string) => called?.test(text) === true && !wantsName && !sharesName;
 
   return {
     mayFail: (text) =>
@@ -176,7 +178,7 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
       // Half a word cannot be compared.
       const word = /[\p{L}\p{N}'’]+$/u.exec(text)?.index ?? text.length;
       const introduction = HALF_INTRODUCTION.exec(text)?.index ?? text.length;
-      const call = name.length === 0 ? text.length : halfCall(text, ownName ?? "");
+      const call = name.length === 0 || sharesName ? text.length : halfCall(text, ownName ?? "");
       // A sentence that has turned to English is recognised by its second English word.
       const last = sentenceEnds(text).at(-1) ?? 0;
       const english = language !== "en" && isMoreEnglish(text.slice(last), language) ? last : text.length;

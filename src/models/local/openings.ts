@@ -80,6 +80,10 @@ const NEWS = /\bwhat(?: is|['’]?s| are)(?: in)? the (?:latest |today['’]s )?
 /** Whether it asks for what the host's network might tell, and the model cannot. */
 export const asksForNews = (question: string): boolean => WEATHER.test(question) || NEWS.test(question);
 
+/** "I'm Tom!", but not "I'm Spanish". */
+const MEETS =
+  /^\W*(?:(?:[Hh]ello|[Hh]i|[Hh]ey|[Gg]ood (?:morning|day|afternoon|evening))\b\W*)?(?:(?:[Mm]y name(?: is|['’]?s)|(?:[Yy]ou can |[Pp]lease )?[Cc]all me) |I(?: am|['’]m) (?!\p{L}+(?:ish|ese|ian|ean|can|ch|man|eek|iss|ic)\b))(?<name>\p{Lu}\p{L}+)\b/u;
+
 /** "My favourite season is", "My favourite time of the year is" */
 const FAVOURITE = /\byour (favou?rite \p{L}+(?: (?!(?:and|or|to)\b)\p{L}+){0,4})\W*$/iu;
 
@@ -173,6 +177,8 @@ const KINDS: readonly Kind[] = [
 
 /** At least one; an empty one leaves the beginning to the model. */
 export function openingsFor(question: string, language: Language): readonly string[] {
+  const met = language === "en" ? MEETS.exec(question)?.groups?.name : undefined;
+  if (met !== undefined && !question.includes("?")) return [`Nice to meet you, ${met}!`, OWN];
   if (isGreeting(question)) {
     const greetings = greetingsFor(question, language);
     return PARTING.test(question) ? [...greetings, OWN] : [OWN, ...greetings];
