@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { sentencesOf } from "../../src/lib/words.ts";
 import { createGuard, type Fault, loops } from "../../src/models/local/guards.ts";
-import { introductionsFor } from "../../src/models/local/introduction.ts";
+import { introductionsFor, openingsOfProgram } from "../../src/models/local/introduction.ts";
 import { lengthWished } from "../../src/models/local/length-wish.ts";
 import { continuationFor, openingsFor } from "../../src/models/local/openings.ts";
 import type { ChatMessage } from "../../src/models/local/protocol.ts";
@@ -208,6 +208,9 @@ test.each([
   ["Warum?", "Du antwortest in zwei Sätzen.", { sentences: 2, least: 1, words: ENDLESS }],
   ["¿Por qué?", "Respondes en dos frases.", { sentences: 2, least: 1, words: ENDLESS }],
   ["Why?", "You are kind.", { sentences: 2, least: 1, words: ENDLESS }],
+  ["Name three fruits.", "You are kind.", { sentences: 3, least: 1, words: ENDLESS }],
+  ["Give me five ideas for dinner.", SOUL, { sentences: 5, least: 1, words: ENDLESS }],
+  ["Give me a hand.", "You are kind.", { sentences: 2, least: 1, words: ENDLESS }],
   ["Tell me about your day.", "You are kind.", { sentences: 4, least: 1, words: ENDLESS }],
   ["Good evening!", "You are kind.", { sentences: 2, least: 1, words: ENDLESS }],
   ["Say yes or no: is it late?", "You are kind.", { sentences: 1, least: 1, words: ENDLESS }],
@@ -255,6 +258,16 @@ test("who has the agent's own name may be called by it", () => {
   expect(createGuard(chat("My name is Odile.")).faultOfBeginning(meets)).toBeNull();
   expect(createGuard(chat("My name is Odile.")).safeLength("Nice to meet you, Odile! How ")).toBeGreaterThan(20);
   expect(createGuard(chat("My name is Tom.")).faultIn(meets)).not.toBeNull();
+});
+
+test("an assistant that is asked about its life says that it is a program, and another character may have one", () => {
+  const assistant = "You are a friendly, honest assistant.\n\nYour name is Ada.";
+  for (const question of ["How old are you?", "Where do you live?", "Do you have feelings?", "Are you alive?"]) {
+    expect(openingsOfProgram(question, chat(question, assistant))[0]).toStartWith("I am a program, ");
+    expect(openingsOfProgram(question, chat(question, SOUL))).toEqual([]);
+  }
+  for (const question of ["Where are you going to sing?", "Do you have time?", "How old is Rome?"])
+    expect(openingsOfProgram(question, chat(question, assistant))).toEqual([]);
 });
 
 test("an answer to a greeting repeats only the greeting itself, not the rest of the message", () => {

@@ -7,7 +7,7 @@ import type { Generation, GenerationOptions } from "./generation.ts";
 import { createGuardedGeneration } from "./guarded-generation.ts";
 import { createGuard, languageOfChat } from "./guards.ts";
 import { createGuidance, type Guide, wantsGuidance, withOtherMessage } from "./guidance.ts";
-import { introductionsFor, nameTold } from "./introduction.ts";
+import { introductionsFor, nameTold, openingsOfProgram } from "./introduction.ts";
 import { lengthWished, ONE_SENTENCE } from "./length-wish.ts";
 import { continuationFor, openingsFor } from "./openings.ts";
 import type { Handle } from "./ort-api.ts";
@@ -69,21 +69,25 @@ export async function openEmbeddedChat(
     const name = nameTold(messages);
     const introductions = introductionsFor(question, messages, language);
     const recall = recallOf(messages);
+    const ofProgram = openingsOfProgram(question, messages);
+    const isFixed = recall !== null || ofProgram.length > 0;
     const continuation = language === "en" && recall === null ? continuationFor(question) : null;
     let wanted: Promise<Float32Array[]> | undefined;
     return createGuardedGeneration({
       ...options,
       guard: createGuard(messages),
       guide: recall === null ? guideTo(question, options, messages) : towardsTold(recall),
-      wish: recall === null ? lengthWished(messages) : ONE_SENTENCE,
-      openings: (recall?.openings ?? [...introductions, ...openingsFor(question, language)]).map(tokenizer.encode),
+      wish: isFixed ? ONE_SENTENCE : lengthWished(messages),
+      openings: (recall?.openings ?? [...ofProgram, ...introductions, ...openingsFor(question, language)]).map(
+        tokenizer.encode,
+      ),
       continuation: continuation && ((sentence) => tokenizer.encode(continuation(sentence))),
       name: name === null ? [] : tokenizer.encode(` ${name}`),
       nearEnough: subject.enough,
       nearWanted: subject.wanted,
       async nearness(text) {
         // The owner's own words are an answer to who it is, however few of them the question has.
-        if (subject.texts.length === 0 || introductions.length > 0 || recall !== null) return 1;
+        if (subject.texts.length === 0 || introductions.length > 0 || isFixed) return 1;
         wanted ??= embed(subject.texts);
         const vectors = Promise.all([embed([text]), wanted]);
         const [[vector], others] = await aside(() => vectors);

@@ -64,6 +64,11 @@ const SENTENCES = new RegExp(
   "iu",
 );
 const WORDS = new RegExp(`\\b${NUMBER} (?:words?|wörtern?|worten?|wort|palabras?)(?![\\p{L}])`, "iu");
+/** "Name three fruits": each may have a line of its own. */
+const COUNTED = new RegExp(
+  `\\b(?:name|list|give (?:me|us)|tell (?:me|us)|suggest|recommend|what are)(?: the)? ${NUMBER} (?!words?\\b)\\p{L}`,
+  "iu",
+);
 const YES_OR_NO =
   /\b(?:say|answer(?: with| me)?|sag|antworte(?: mit)?|di|responde(?: con)?)(?: just| only)?:? (?:yes or no|ja oder nein|sí o no)(?![\p{L}])/iu;
 /** A request for a long text: "Tell me a story", but not "How do I write a letter?", "I got a letter" or "It was a long day". */
@@ -79,6 +84,8 @@ export function lengthWished(messages: readonly ChatMessage[]): LengthWish {
   const instructions = messages.filter(({ role }) => role === "system").map(({ content }) => content);
   const asked = wishIn(question);
   if (asked) return asked.words < ENDLESS || FEWER.test(question) ? asked : { ...asked, least: asked.sentences };
+  const counted = numberIn(COUNTED, question) ?? 1;
+  if (counted > 1) return { sentences: counted, least: 1, words: ENDLESS };
   if (LONG.test(question)) return { sentences: ENDLESS, least: 1, words: ENDLESS };
   const usual = { sentences: sentencesFor(question), least: 1, words: ENDLESS };
   return wishIn(instructions.join("\n")) ?? usual;
