@@ -133,6 +133,12 @@ export const notesFor = (question: string, texts: readonly string[]): string[] =
 const sentencesIn = (texts: readonly string[]): string[] =>
   texts.flatMap(sentencesOf).filter(({ length }) => length <= MAX_STATEMENT);
 
+/** Whether a text that is near to a question in meaning may answer it: a dog's name does not answer "what is my name". */
+export function mayAnswer(text: string, question: string): boolean {
+  const evidence = evidenceFor(question);
+  return evidence === undefined || evidence.said.test(text) || evidence.noted.test(text);
+}
+
 const evidenceFor = (question: string) => EVIDENCE.find(({ asked }) => asked.test(question));
 
 function answers(statement: string, question: string): boolean {

@@ -4,7 +4,15 @@
  */
 
 import { asksForOtherLanguage, type Language, languageOf } from "../lib/language.ts";
-import { asStatement, needsTelling, notesFor, REMEMBERS, recallQuestion, statementsFor } from "../lib/recall.ts";
+import {
+  asStatement,
+  mayAnswer,
+  needsTelling,
+  notesFor,
+  REMEMBERS,
+  recallQuestion,
+  statementsFor,
+} from "../lib/recall.ts";
 import { RECALL, type WorkedExamples, workedExamples } from "../lib/worked-examples.ts";
 import { askedText, cut, NO_TURNS, type Prompt, roomOf, SKILLS_HEADING, skillLine } from "./prompt-room.ts";
 import type { RunInput, Turn } from "./protocol.ts";
@@ -100,7 +108,7 @@ function factsFor(
   );
   if (!needsTelling(question)) return said;
   const noted = files.flatMap(({ name, text }) => (NOTES.includes(name) ? [withoutHeadings(text)] : []));
-  return [...notesFor(question, noted), ...memories, ...said];
+  return [...notesFor(question, noted), ...memories.filter((memory) => mayAnswer(memory, question)), ...said];
 }
 
 const turnsOf = ({ exchanges }: WorkedExamples): Turn[] =>

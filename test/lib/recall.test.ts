@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import {
   asStatement,
   doesNotKnow,
+  mayAnswer,
   needsTelling,
   notesFor,
   recallQuestion,
@@ -108,4 +109,10 @@ test("texts without end are taken as they are, at once", () => {
   expect(asStatement("Joe", endless)).toBe("Joe");
   expect(statementsFor("where do I live", [endless, `I live in ${"x ".repeat(100_000)}`])).toEqual([]);
   expect(recallQuestion(`What is my ${"very ".repeat(100_000)}long name?`)).toBeNull();
+});
+
+test("what is near in meaning answers only what it can", () => {
+  expect(mayAnswer("My dog is called Rex.", "what is my name")).toBe(false);
+  expect(mayAnswer("My name is Kim.", "what is my name")).toBe(true);
+  expect(mayAnswer("I have a puppy called Rex.", "what is my dog called")).toBe(true);
 });
