@@ -133,6 +133,10 @@ export const notesFor = (question: string, texts: readonly string[]): string[] =
 const sentencesIn = (texts: readonly string[]): string[] =>
   texts.flatMap(sentencesOf).filter(({ length }) => length <= MAX_STATEMENT);
 
+/** Whether "I live in Leeds" has the verb of "where do I live". */
+export const sharesVerb = (text: string, question: string): boolean =>
+  stemsOf(text).intersection(stemsOf(VERB.exec(question)?.[1] ?? "")).size > 0;
+
 /** Whether a text that is near to a question in meaning may answer it: a dog's name does not answer "what is my name". */
 export function mayAnswer(text: string, question: string): boolean {
   const evidence = evidenceFor(question);
@@ -147,9 +151,10 @@ function answers(statement: string, question: string): boolean {
     return (
       statement.toLowerCase().includes(thing.toLowerCase()) && /\b(?:is|are|was|were|called|named)\b/i.test(statement)
     );
-  const verb = VERB.exec(question)?.[1] ?? "";
-  const asked = stemsOf(verb).size > 0 ? verb : question;
-  const shares = stemsOf(statement).intersection(stemsOf(asked)).size > 0;
+  const hasVerb = stemsOf(VERB.exec(question)?.[1] ?? "").size > 0;
+  const shares = hasVerb
+    ? sharesVerb(statement, question)
+    : stemsOf(statement).intersection(stemsOf(question)).size > 0;
   return TELLS.test(statement) && (evidenceFor(question)?.said.test(statement) ?? shares);
 }
 

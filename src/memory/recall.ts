@@ -1,5 +1,6 @@
 import type { Agent } from "../agents/schema.ts";
 import { withTimeout } from "../lib/concurrency.ts";
+import { mayAnswer, recallQuestion, sharesVerb } from "../lib/recall.ts";
 import type { ModelAbilities } from "../models/engine.ts";
 import { PROMPT_FILES } from "../runtime/prompt.ts";
 import { isNotesFile } from "./lines.ts";
@@ -49,10 +50,15 @@ export const createRecall =
       memory.search(agent, message.slice(0, 1_000), LOOKED_AT).catch(() => null),
       DEADLINE_MS,
     );
+    const question = isShort ? recallQuestion(message) : null;
+    // "I live in Leeds" has less in common with "where do I live?" than other questions have.
+    const answers = (text: string) => question !== null && sharesVerb(text, question);
     return (found?.items ?? [])
-      .filter((one) => one.score >= (isShort ? GOOD_ALONE : GOOD))
+      .filter(({ score, text }) => score >= (isShort && !answers(text) ? GOOD_ALONE : GOOD))
+      .filter(({ text }) => question === null || mayAnswer(text, question))
       .filter((one) => mayBeTold(one, isShort ? null : conversationId, sources.isForeground))
       .filter((one) => !isShort || (tellsSomething(one) && one.text !== message.trim()))
+      .sort((a, b) => Number(answers(b.text)) - Number(answers(a.text)))
       .slice(0, isShort ? 1 : MOST)
       .map(({ text }) => text.slice(0, LENGTH).toWellFormed());
   };

@@ -4,15 +4,7 @@
  */
 
 import { asksForOtherLanguage, type Language, languageOf } from "../lib/language.ts";
-import {
-  asStatement,
-  mayAnswer,
-  needsTelling,
-  notesFor,
-  REMEMBERS,
-  recallQuestion,
-  statementsFor,
-} from "../lib/recall.ts";
+import { asStatement, needsTelling, notesFor, REMEMBERS, recallQuestion, statementsFor } from "../lib/recall.ts";
 import { RECALL, type WorkedExamples, workedExamples } from "../lib/worked-examples.ts";
 import { askedText, cut, NO_TURNS, type Prompt, roomOf, SKILLS_HEADING, skillLine } from "./prompt-room.ts";
 import type { RunInput, Turn } from "./protocol.ts";
@@ -108,7 +100,7 @@ function factsFor(
   );
   if (!needsTelling(question)) return said;
   const noted = files.flatMap(({ name, text }) => (NOTES.includes(name) ? [withoutHeadings(text)] : []));
-  return [...notesFor(question, noted), ...memories.filter((memory) => mayAnswer(memory, question)), ...said];
+  return [...notesFor(question, noted), ...memories, ...said];
 }
 
 const turnsOf = ({ exchanges }: WorkedExamples): Turn[] =>

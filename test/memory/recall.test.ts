@@ -56,6 +56,11 @@ test("a model with a short prompt is told one thing that the person has said or 
   expect(await told(asked, found("- The dog: Bruno.", { file: "memory/2026-11-22.md", origin: "agent" }))).toHaveLength(
     1,
   );
+  const lives = found("I live in Leeds.", { score: 0.35 });
+  expect(await told("Where do I live?", found("Which town is it?"), found("I love my town."), lives)).toEqual([
+    lives.text,
+  ]);
+  expect(await told("What is my name?", fact)).toEqual([]);
   // Nothing that is not near, questions, its own words, or long texts; and nothing where nobody asks.
   expect(await told(asked, found("We have a dog.", { score: 0.4 }), found("Is my dog ill?"), found(asked))).toEqual([]);
   expect(await told("Remind me of my dog's name", found("Remind me of my dog's name"))).toEqual([]);
