@@ -62,9 +62,14 @@ test.each([
   ["How old am I?", "how old you are"],
   ["What is my dog called?", "what your dog is called"],
   ["When is my birthday?", "when your birthday is"],
-  ["What do you know about me?", "anything about you"],
 ])("what nobody has told is not made up: %s", (question, unknown) => {
   expect(after([], question)?.openings).toEqual([`I do not know ${unknown}: tell me, and I will remember it.`]);
+});
+
+test("who has told nothing of themselves is told so", () => {
+  expect(after([], "What do you know about me?")?.openings).toEqual([
+    "You have told me nothing about yourself in this conversation.",
+  ]);
 });
 
 test("advice is not what a person has told", () => {

@@ -54,9 +54,10 @@ export function recallOf(messages: readonly ChatMessage[]): Recall | null {
     .filter((_, at, all) => all[at + 1]?.content === REMEMBERS)
     .map(({ content }) => turned(content).replace(/\W+$/, ""));
   if (told.length > 0) return { openings: [beginningOf(question, told), "You"], told };
-  const [what, who, does] = partsOf(question);
-  const unknown = asksForAll(question) ? "anything about you" : `${what} ${who} ${does}`;
-  return needsTelling(question) ? { openings: [doesNotKnow(unknown)], told } : null;
+  if (!needsTelling(question)) return null;
+  if (asksForAll(question))
+    return { openings: ["You have told me nothing about yourself in this conversation."], told };
+  return { openings: [doesNotKnow(partsOf(question).join(" "))], told };
 }
 
 function beginningOf(question: string, told: readonly string[]): string {
