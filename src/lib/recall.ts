@@ -133,6 +133,10 @@ export const notesFor = (question: string, texts: readonly string[]): string[] =
 const sentencesIn = (texts: readonly string[]): string[] =>
   texts.flatMap(sentencesOf).filter(({ length }) => length <= MAX_STATEMENT);
 
+/** Whether they have a word in common that says what they are about. */
+export const sharesWords = (text: string, question: string): boolean =>
+  stemsOf(text).intersection(stemsOf(question)).size > 0;
+
 /** Whether "I live in Leeds" has the verb of "where do I live". */
 export const sharesVerb = (text: string, question: string): boolean =>
   stemsOf(text).intersection(stemsOf(VERB.exec(question)?.[1] ?? "")).size > 0;

@@ -72,6 +72,17 @@ test("who has told nothing of themselves is told so", () => {
   ]);
 });
 
+test("what the owner has written may be answered from it", () => {
+  const asked = (system: string, content: string) =>
+    recallOf([
+      { role: "system", content: `${system}\n\nYour name is Ada.` },
+      { role: "user", content },
+    ]);
+  expect(asked("You work for us. Our office is in Leeds.", "Where is our office?")).toBeNull();
+  expect(asked("You live by the sea.", "Where do I live?")).not.toBeNull();
+  expect(asked("You are kind.", "What is my name?")).not.toBeNull();
+});
+
 test("advice is not what a person has told", () => {
   for (const question of ["What should I read?", "How do I boil an egg?", "What do I need for a picnic?"])
     expect([question, after([], question)]).toEqual([question, null]);

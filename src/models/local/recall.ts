@@ -2,7 +2,8 @@
  * Answers to what a person asks about themselves. A small model takes "my name" for its own, so its answer is begun for
  * it, and what it was told is likelier.
  */
-import { asksForAll, doesNotKnow, needsTelling, REMEMBERS, recallQuestion } from "../../lib/recall.ts";
+import { asksForAll, doesNotKnow, needsTelling, REMEMBERS, recallQuestion, sharesWords } from "../../lib/recall.ts";
+import { sentencesOf } from "../../lib/words.ts";
 import { RECALL } from "../../lib/worked-examples.ts";
 import type { Guide } from "./guidance.ts";
 import type { ChatMessage } from "./protocol.ts";
@@ -54,11 +55,16 @@ export function recallOf(messages: readonly ChatMessage[]): Recall | null {
     .filter((_, at, all) => all[at + 1]?.content === REMEMBERS)
     .map(({ content }) => turned(content).replace(/\W+$/, ""));
   if (told.length > 0) return { openings: [beginningOf(question, told), "You"], told };
-  if (!needsTelling(question)) return null;
+  const instructions = messages.find(({ role }) => role === "system")?.content ?? "";
+  if (!needsTelling(question) || sentencesOf(instructions).some((one) => mayTell(one, question))) return null;
   if (asksForAll(question))
     return { openings: ["You have told me nothing about yourself in this conversation."], told };
   return { openings: [doesNotKnow(partsOf(question).join(" "))], told };
 }
+
+/** "Our office is in Leeds", but not "You live by the sea": that is the agent's. */
+const mayTell = (instruction: string, question: string): boolean =>
+  !/^\W*your?\b/i.test(instruction) && sharesWords(instruction, question);
 
 function beginningOf(question: string, told: readonly string[]): string {
   if (asksForAll(question))
