@@ -92,6 +92,8 @@ test.each([
   [["My name is Tom."], "What's my name?", "Your name is Tom."],
   [["My sister is called Marta."], "What is my sister's name?", "Your sister's name is Marta."],
   [["I was born in 1990."], "In what year was I born?", "You were born in 1990."],
+  [["My birthday is 3 May."], "When is my birthday?", "Your birthday is 3 May."],
+  [["My dog is called Rex and I live in Leeds."], "Where do I live?", "You live in Leeds."],
   [[], "Where do I live?", "I do not know where you live: tell me, and I will remember it."],
 ])("after %j, the model answers %p with %p", async (told, question, answer) => {
   const messages = promptAfter(told, question);

@@ -25,6 +25,8 @@ import { openTokenizer } from "./tokenizer.ts";
 import { withTools } from "./tools/use-tools.ts";
 import { createFindWanted } from "./tools/wanted.ts";
 
+/** What was told is told to "you", and not asked; a number that was not told is made up. */
+const NOT_RECALLED = ["?", " I", " my", " me", " we", " our", ..." 0123456789"];
 const UNGUIDED: Guide = async (logits) => logits;
 
 export async function openEmbeddedChat(
@@ -60,7 +62,10 @@ export async function openEmbeddedChat(
     });
   };
   const towardsTold = ({ told }: Recall): Guide =>
-    towards(new Set(told.flatMap((text) => tokenizer.encode(` ${text}`))), tokenizer.encode("?"));
+    towards(
+      told.flatMap((text) => tokenizer.encode(` ${text}`)),
+      NOT_RECALLED.flatMap(tokenizer.encode),
+    );
 
   function guarded(options: GenerationOptions, messages: ChatMessage[], aside: Aside): Generation {
     const question = messages.findLast(({ role }) => role === "user")?.content ?? "";

@@ -92,14 +92,17 @@ const lower = (text = ""): string => text.trim().toLowerCase();
 const sentence = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** How much likelier a token of what was told is, in the model's logits. */
-const TOLD = 3;
+const TOLD = 4;
 
-/** Makes these tokens likelier, and leaves out those. */
-export function towards(told: ReadonlySet<number>, never: readonly number[]): Guide {
-  return async (logits) => {
+/** Makes the tokens of what was told likelier; the others only as often as they were told, so mostly not at all. */
+export function towards(told: readonly number[], others: readonly number[]): Guide {
+  const wanted = new Set(told);
+  const timesIn = (tokens: readonly number[], token: number) => tokens.filter((one) => one === token).length;
+  return async (logits, answer) => {
     const own = logits.slice(); // the next step writes over them
-    for (const token of told) own[token] = (own[token] ?? 0) + TOLD;
-    for (const token of never) own[token] = Number.NEGATIVE_INFINITY;
+    for (const token of wanted) own[token] = (own[token] ?? 0) + TOLD;
+    for (const token of others)
+      if (timesIn(answer, token) >= timesIn(told, token)) own[token] = Number.NEGATIVE_INFINITY;
     return own;
   };
 }
