@@ -29,5 +29,10 @@ export function asksAboutWorld(message: string): boolean {
   return asks && ![PERSONAL, WEIGHS, SIZED].some((other) => other.test(line));
 }
 
+const STATEMENT = /^(?:i|i['’]m|i['’]ve|my|we|our|it|it['’]s|the|this|there|(?:you can )?call me)\b[^?]*$/i;
+/** "My train is late." */
+export const isStatement = (message: string): boolean => STATEMENT.test(message);
+
 const JOKE = /\bjokes?\b|\bmake me laugh\b/i;
+/** "Do you know a joke?" */
 export const asksForJoke = (message: string): boolean => JOKE.test(message);

@@ -54,7 +54,11 @@ export const asksForAll = (question: string): boolean => ALL.test(question);
 export const REMEMBERS = "I will remember that.";
 
 const TELLS = /\b(?:i|i['’](?:m|ve)|my|we|we['’](?:re|ve)|our|call me)\b/i;
-const WISHES = /^(?:tell|write|give|show|make|list|help|explain|translate|rewrite|suggest|recommend|can|could)\b/i;
+const ASKS_SOMETHING =
+  /\?|^(?:please|remind|tell|write|explain|list|give|show|make|help|translate|rewrite|describe|suggest|recommend|do|can|could|what|how|why)\b/i;
+
+/** Whether it is a question or a request, which tells nothing. */
+export const asksSomething = (text: string): boolean => ASKS_SOMETHING.test(text);
 
 /** What it says of what nobody has told it: "what your name is". */
 export const doesNotKnow = (what: string): string => `I do not know ${what}: tell me, and I will remember it.`;
@@ -66,7 +70,7 @@ const SHORT = /^(?:it['’]?s |it is )?(?<short>[^?\n]{1,60}?)[.!]?$/i;
 /** "Never mind", "tell me a joke", "where is Rome" */
 const NO_ANSWERS = [
   /^(?:no|nope|never|not|don['’]t|thanks?|ok|okay|yes|hello|hi|hey|sorry|please)\b/i,
-  WISHES,
+  ASKS_SOMETHING,
   QUESTION,
   TELLS,
 ];
@@ -120,15 +124,17 @@ export const statementsFor = (question: string, texts: readonly string[]): strin
     question,
     sentencesIn(texts)
       .map((text) => text.replace(BEFORE_STATEMENT, "").trim())
-      .filter((text) => !WISHES.test(text) && !text.includes("?") && answers(text, question)),
+      .filter((text) => !asksSomething(text) && answers(text, question)),
   );
 
 /** What is noted of a person in these texts that answers their question best, in the order of the texts. */
-export const notesFor = (question: string, texts: readonly string[]): string[] =>
-  nearestOf(
+export function notesFor(question: string, texts: readonly string[]): string[] {
+  const noted = evidenceFor(question)?.noted;
+  return nearestOf(
     question,
-    sentencesIn(texts).filter((text) => evidenceFor(question)?.noted.test(text) || nearnessOf(text, question) >= 1),
+    sentencesIn(texts).filter((text) => noted?.test(text) || sharesWords(text, question)),
   );
+}
 
 const sentencesIn = (texts: readonly string[]): string[] =>
   texts.flatMap(sentencesOf).filter(({ length }) => length <= MAX_STATEMENT);
@@ -156,9 +162,7 @@ function answers(statement: string, question: string): boolean {
       statement.toLowerCase().includes(thing.toLowerCase()) && /\b(?:is|are|was|were|called|named)\b/i.test(statement)
     );
   const hasVerb = stemsOf(VERB.exec(question)?.[1] ?? "").size > 0;
-  const shares = hasVerb
-    ? sharesVerb(statement, question)
-    : stemsOf(statement).intersection(stemsOf(question)).size > 0;
+  const shares = hasVerb ? sharesVerb(statement, question) : sharesWords(statement, question);
   return TELLS.test(statement) && (evidenceFor(question)?.said.test(statement) ?? shares);
 }
 

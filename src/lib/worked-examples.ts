@@ -1,4 +1,4 @@
-import { asksAboutWorld, asksForJoke } from "./questions.ts";
+import { asksAboutWorld, asksForJoke, isStatement } from "./questions.ts";
 import { REMEMBERS } from "./recall.ts";
 
 /**
@@ -58,8 +58,7 @@ const KINDS: readonly (WorkedExamples & { asked: { test(message: string): boolea
     subjects: ["scarecrow", "prize", "teeth", "gummy", "gum"],
   },
   {
-    // A statement.
-    asked: /^(?:i|i['’]m|i['’]ve|my|we|our|it|it['’]s|the|this|there|(?:you can )?call me)\b[^?]*$/i,
+    asked: { test: isStatement },
     exchanges: [
       ["I found a coin in the street.", "How lucky! What will you do with the coin?"],
       ["My tooth hurts.", "I am sorry to hear that. I hope that your tooth is better soon."],

@@ -1,6 +1,6 @@
 import type { Agent } from "../agents/schema.ts";
 import { withTimeout } from "../lib/concurrency.ts";
-import { mayAnswer, recallQuestion, sharesVerb } from "../lib/recall.ts";
+import { asksSomething, mayAnswer, recallQuestion, sharesVerb } from "../lib/recall.ts";
 import type { ModelAbilities } from "../models/engine.ts";
 import { PROMPT_FILES } from "../runtime/prompt.ts";
 import { isNotesFile } from "./lines.ts";
@@ -37,10 +37,6 @@ const SHORT = 200;
 const ASKS = /\?|\b(?:what|who|where|when|which|how|tell|remind|remember)\b/i;
 const OF_PERSON =
   /\b(?:where (?:is|are|was|were)|my|mine|our|ours|we|us|remember|remind|told|said|mentioned|(?:am|do|did|was|have|should) I)\b/i;
-/** Questions and requests tell nothing. */
-const ASKS_SOMETHING =
-  /\?|^(?:please|remind|tell|write|explain|list|give|show|make|help|translate|rewrite|describe|suggest|do|can|could|what|how|why)\b/i;
-
 export const createRecall =
   (memory: Pick<Memory, "search">, sources: Pick<Sources, "isForeground">): Recall =>
   async (agent, message, conversationId, prompt) => {
@@ -66,7 +62,7 @@ export const createRecall =
 /** What a person has said, or a line of the notes. */
 function tellsSomething({ file, origin, text }: Pick<Found, "file" | "origin" | "text">): boolean {
   const isTold = file === null ? origin === "owner" : isNotesFile(file);
-  return isTold && text.length <= SHORT && !ASKS_SOMETHING.test(text);
+  return isTold && text.length <= SHORT && !asksSomething(text);
 }
 
 /**

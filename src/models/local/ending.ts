@@ -1,5 +1,4 @@
 /** Where an answer ends, and how. Pure functions of its text so far. */
-
 import { sentenceEnds } from "../../lib/words.ts";
 import type { LengthWish } from "./length-wish.ts";
 

@@ -80,7 +80,8 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
   const wantsFact = !wantsAdvice && !wantsItself && ASKS_FOR_FACT.test(question) && !/\byour?\b/i.test(question);
   const conversation = messages.map(({ content }) => content.toLowerCase()).join("\n");
   const { exchanges, subjects } = recall === null ? workedExamples(question) : RECALL;
-  const said = messages.flatMap(({ content }) => (exchanges.flat().includes(content) ? [] : wordsOf(content)));
+  const shown = new Set(exchanges.flat());
+  const said = messages.flatMap(({ content }) => (shown.has(content) ? [] : wordsOf(content)));
   const ofExamples = subjects.filter((word) => !said.includes(word));
 
   function echoes(text: string): boolean {

@@ -3,7 +3,7 @@
  * with "I recommend" gives advice.
  */
 import type { Language } from "../../lib/language.ts";
-import { asksForJoke } from "../../lib/questions.ts";
+import { asksForJoke, isStatement } from "../../lib/questions.ts";
 import { wordsOf } from "../../lib/words.ts";
 
 const WELCOME: Readonly<Record<Language, readonly string[]>> = {
@@ -169,8 +169,7 @@ const KINDS: readonly Kind[] = [
     openings: { en: ["I like", "I love", "I do not like"], de: ["Ich mag"], es: ["Me gusta"] },
   },
   {
-    // A statement.
-    asked: /^(?:i|i['’]m|i['’]ve|my|we|our|it|it['’]s|the|this|there|(?:you can )?call me)\b[^?]*$/i,
+    asked: { test: isStatement },
     openings: { en: ["That is", "I hope that you", "You"], de: [], es: [] },
   },
 ];

@@ -1,7 +1,6 @@
 /**
  * Decides with sentence vectors whether a message wants a tool, and which: a few milliseconds, and none for most talk.
  */
-
 import { sentencesOf } from "../../../lib/words.ts";
 import type { Embed } from "../embedder.ts";
 import { isGreeting } from "../openings.ts";
