@@ -36,3 +36,30 @@ export const isStatement = (message: string): boolean => STATEMENT.test(message)
 const JOKE = /\bjokes?\b|\bmake me laugh\b/i;
 /** "Do you know a joke?" */
 export const asksForJoke = (message: string): boolean => JOKE.test(message);
+
+/** What comes before a request. */
+const PLEASE = "^\\W*(?:(?:please|can you|could you)\\W+)*";
+const CORRECTION = new RegExp(
+  `${PLEASE}(?:fix|correct)\\b.*[:\\n]|\\b(?:fix|correct|check)\\b.{0,30}\\b(?:spelling|grammar|typos?|mistakes?)\\b.*[:\\n]`,
+  "is",
+);
+/** "Fix the spelling: I hav a gud idea" */
+export const asksForCorrection = (message: string): boolean => CORRECTION.test(message);
+
+const SUMMARY = new RegExp(`${PLEASE}(?:summari[sz]e|sum up|tl;?dr)\\b.*[:\\n]`, "is");
+/** "Summarise this: The meeting …" */
+export const asksForSummary = (message: string): boolean => SUMMARY.test(message);
+
+const HAIKU = /\b(?:write|compose|make|give|another|tell)\b.{0,20}\bhaiku\b|^\W*(?:an? )?haiku\b/i;
+/** "Write a haiku about the sea." */
+export const asksForHaiku = (message: string): boolean => HAIKU.test(message);
+
+const ANY_FACT =
+  /\b(?:fun|interesting|random|surprising) facts?\b|\b(?:tell (?:me|us)|say|know) something (?:interesting|new|surprising)\b|\bsurprise me\b/i;
+/** "Tell me something interesting." */
+export const asksForAnyFact = (message: string): boolean => ANY_FACT.test(message);
+
+const NEED =
+  /^\W*(?:i am|i['’]?m|i feel) (?:(?:so|very|really|rather|quite|too|just|feeling|a (?:bit|little)) )*(?:bored|tired|hungry|thirsty|sleepy|exhausted|cold|hot)\b[^?]{0,20}$/i;
+/** "I am hungry": what one can do about it is plain. */
+export const needsSomething = (message: string): boolean => NEED.test(message);

@@ -1,4 +1,13 @@
-import { asksAboutWorld, asksForJoke, isStatement } from "./questions.ts";
+import {
+  asksAboutWorld,
+  asksForCorrection,
+  asksForAnyFact,
+  asksForHaiku,
+  asksForJoke,
+  asksForSummary,
+  isStatement,
+  needsSomething,
+} from "./questions.ts";
 import { REMEMBERS } from "./recall.ts";
 
 /**
@@ -37,6 +46,40 @@ const KINDS: readonly (WorkedExamples & { asked: { test(message: string): boolea
     subjects: [],
   },
   {
+    asked: { test: asksForCorrection },
+    exchanges: [
+      ["Fix the spelling: Ther is a dogg in the gardn.", "There is a dog in the garden."],
+      ["Correct this: She go to school yesterday", "She went to school yesterday."],
+    ],
+    subjects: [],
+  },
+  {
+    asked: { test: asksForSummary },
+    exchanges: [
+      [
+        "Summarize: The shop in our street is closed on Monday and Tuesday because the owner is ill, but it opens again on Wednesday at nine.",
+        "The shop is closed until Wednesday, because its owner is ill.",
+      ],
+    ],
+    subjects: [],
+  },
+  {
+    asked: { test: asksForHaiku },
+    exchanges: [
+      ["Write a haiku about the moon.", "Pale moon on the lake,\na heron stands in silver,\nthe reeds hold their breath."],
+      ["Write a haiku about coffee.", "Steam above the cup,\nthe kitchen is still half dark,\none more quiet sip."],
+    ],
+    subjects: ["heron", "reeds", "sip"],
+  },
+  {
+    asked: { test: asksForAnyFact },
+    exchanges: [
+      ["Tell me a fun fact.", "Honey does not spoil: some that was found in old tombs in Egypt can still be eaten."],
+      ["Tell me something interesting.", "An octopus has three hearts and blue blood."],
+    ],
+    subjects: ["honey", "tombs", "octopus"],
+  },
+  {
     // Left alone, the model answers in French what the capital of France is, and tells the story of why the sky is blue.
     asked: { test: asksAboutWorld },
     exchanges: [
@@ -56,6 +99,15 @@ const KINDS: readonly (WorkedExamples & { asked: { test(message: string): boolea
       ["Tell me another joke.", "What do you call a bear without teeth? A gummy bear."],
     ],
     subjects: ["scarecrow", "prize", "teeth", "gummy", "gum"],
+  },
+  {
+    asked: { test: needsSomething },
+    exchanges: [
+      ["I am thirsty.", "You could drink a glass of cold water."],
+      ["I am freezing.", "You could put on a warm jumper and make some tea."],
+      ["I am stuck.", "You could take a break and go for a short walk."],
+    ],
+    subjects: ["jumper"],
   },
   {
     asked: { test: isStatement },

@@ -7,7 +7,7 @@ import type { Generation, GenerationOptions } from "./generation.ts";
 import { createGuardedGeneration } from "./guarded-generation.ts";
 import { createGuard, languageOfChat } from "./guards.ts";
 import { createGuidance, type Guide, wantsGuidance, withOtherMessage } from "./guidance.ts";
-import { introductionsFor, nameTold, openingsOfProgram } from "./introduction.ts";
+import { introductionsFor, nameTold } from "./introduction.ts";
 import { lengthWished, ONE_SENTENCE } from "./length-wish.ts";
 import { continuationFor, openingsFor } from "./openings.ts";
 import type { Handle } from "./ort-api.ts";
@@ -15,6 +15,7 @@ import type { Slot } from "./prefix-cache.ts";
 import type { ChatMessage, ModelToHost, ProcessSettings } from "./protocol.ts";
 import { PIECE_CHARACTERS } from "./reading.ts";
 import { type Recall, recallOf, towards } from "./recall.ts";
+import { replyTo } from "./replies.ts";
 import { SAMPLING } from "./sampling.ts";
 import type { Aside } from "./scheduler.ts";
 import type { SessionReply, SessionTask } from "./session-thread.ts";
@@ -74,18 +75,19 @@ export async function openEmbeddedChat(
     const name = nameTold(messages);
     const introductions = introductionsFor(question, messages, language);
     const recall = recallOf(messages);
-    const ofProgram = openingsOfProgram(question, messages);
-    const isFixed = recall !== null || ofProgram.length > 0;
+    const reply = recall === null ? replyTo(question, messages) : null;
+    const isFixed = recall !== null || reply !== null;
     const continuation = language === "en" && recall === null ? continuationFor(question) : null;
+    const openings =
+      recall?.openings ??
+      (reply === null ? [...introductions, ...openingsFor(question, language)] : [reply.beginning]);
     let wanted: Promise<Float32Array[]> | undefined;
     return createGuardedGeneration({
       ...options,
       guard: createGuard(messages),
       guide: recall === null ? guideTo(question, options, messages) : towardsTold(recall),
-      wish: isFixed ? ONE_SENTENCE : lengthWished(messages),
-      openings: (recall?.openings ?? [...ofProgram, ...introductions, ...openingsFor(question, language)]).map(
-        tokenizer.encode,
-      ),
+      wish: isFixed ? { ...ONE_SENTENCE, sentences: reply?.sentences ?? 1 } : lengthWished(messages),
+      openings: openings.map(tokenizer.encode),
       continuation: continuation && ((sentence) => tokenizer.encode(continuation(sentence))),
       name: name === null ? [] : tokenizer.encode(` ${name}`),
       nearEnough: subject.enough,

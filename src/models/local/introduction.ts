@@ -44,43 +44,20 @@ const INTRODUCTIONS: Readonly<Record<Language, (name: string, role: string) => s
   es: (name, role) => [`Soy ${name}, ${role}`],
 };
 
+const roleTold = (messages: readonly ChatMessage[], language: Language): string | undefined =>
+  ROLES[language].exec(messages.find(({ role }) => role === "system")?.content ?? "")?.[1]?.trim();
+
+/** Whether its instructions call it an assistant, and no other character. In English. */
+export const isAssistant = (messages: readonly ChatMessage[]): boolean =>
+  /\bassistant\b/i.test(roleTold(messages, "en") ?? "");
+
 /**
  * How an answer to `asksWho` begins, in its owner's words: left alone, a small model makes up a character and a past.
  * Empty for another question, or if the instructions tell no name or no short role.
  */
 export function introductionsFor(question: string, messages: readonly ChatMessage[], language: Language): string[] {
   const name = nameTold(messages);
-  const instructions = messages.find(({ role }) => role === "system")?.content ?? "";
-  const role = ROLES[language].exec(instructions)?.[1]?.trim();
+  const role = roleTold(messages, language);
   const isShort = role !== undefined && wordsOf(role).length <= ROLE_WORDS;
   return asksWho(question) && name !== null && isShort ? INTRODUCTIONS[language](name, role) : [];
-}
-
-/** What only somebody alive can answer, and how a program begins its answer. */
-const OF_LIFE: readonly { asked: RegExp; beginning: string }[] = [
-  {
-    asked: /\b(?:how old are you|when (?:were you born|is your birthday))\b/i,
-    beginning: "I am a program, so I have no age and no birthday.",
-  },
-  {
-    asked: /\bwhere (?:do you live|were you born|are you(?: from| now)?(?=\W*$))/i,
-    beginning: "I am a program, and I live in the computer that runs me.",
-  },
-  { asked: /\bwhat are you doing\b/i, beginning: "I am a program, and I am talking to you." },
-  {
-    asked: /\bare you (?:alive|conscious|married|single|hungry|thirsty|tired|asleep)\b/i,
-    beginning: "I am a program, so I am not",
-  },
-  {
-    asked:
-      /\b(?:do you have (?:(?:a|an|any) )?(?:feelings?|emotions?|body|family|parents|children|kids|friends|pets?|home)|(?:do|can) you (?:eat|sleep|dream|feel)|what did you eat)\b/i,
-    beginning: "I am a program, so I do not",
-  },
-];
-
-/** How an assistant begins to answer what only somebody alive can: it would make up a life. Another character may have one. */
-export function openingsOfProgram(question: string, messages: readonly ChatMessage[]): string[] {
-  const instructions = messages.find(({ role }) => role === "system")?.content ?? "";
-  const isAssistant = /\bassistant\b/i.test(ROLES.en.exec(instructions)?.[1] ?? "");
-  return isAssistant ? OF_LIFE.flatMap(({ asked, beginning }) => (asked.test(question) ? [beginning] : [])) : [];
 }

@@ -3,7 +3,7 @@
  * with "I recommend" gives advice.
  */
 import type { Language } from "../../lib/language.ts";
-import { asksForJoke, isStatement } from "../../lib/questions.ts";
+import { asksForJoke, isStatement, needsSomething } from "../../lib/questions.ts";
 import { wordsOf } from "../../lib/words.ts";
 
 const WELCOME: Readonly<Record<Language, readonly string[]>> = {
@@ -168,6 +168,7 @@ const KINDS: readonly Kind[] = [
     asked: /\b(?:do|would) you (?:like|prefer|enjoy)\b|\bmagst du\b|\bte gusta\b/iu,
     openings: { en: ["I like", "I love", "I do not like"], de: ["Ich mag"], es: ["Me gusta"] },
   },
+  { ownLast: true, asked: { test: needsSomething }, openings: { en: ["You could"], de: [], es: [] } },
   {
     asked: { test: isStatement },
     openings: { en: ["That is", "I hope that you", "You"], de: [], es: [] },
@@ -196,5 +197,6 @@ function greetingsFor(message: string, language: Language): readonly string[] {
   const greeting = GREETING.exec(message)?.[0].trim() ?? "";
   if (/thank|dank|gracias/i.test(greeting)) return WELCOME[language];
   if (language !== "en") return [`${greeting},`];
-  return PARTING.test(greeting) ? [`${greeting}! I hope`] : [`${greeting}! It is`];
+  if (/night/i.test(greeting)) return ["Good night! Sleep well"];
+  return PARTING.test(greeting) ? ["Goodbye! I hope"] : [`${greeting}! It is`];
 }
