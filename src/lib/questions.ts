@@ -63,3 +63,8 @@ const NEED =
   /^\W*(?:i am|i['’]?m|i feel) (?:(?:so|very|really|rather|quite|too|just|feeling|a (?:bit|little)) )*(?:bored|tired|hungry|thirsty|sleepy|exhausted|cold|hot)\b[^?]{0,20}$/i;
 /** "I am hungry": what one can do about it is plain. */
 export const needsSomething = (message: string): boolean => NEED.test(message);
+
+const CODE =
+  /\b(?:write|give|show|make)\b.{0,40}\b(?:code|function|program|script|query|regex|html|dockerfile|(?:for|while) loop|(?:bash|shell|linux|git|terminal) command)\b/i;
+/** "Write a function that adds two numbers." */
+export const asksForCode = (question: string): boolean => CODE.test(question);

@@ -1,7 +1,8 @@
 import {
   asksAboutWorld,
-  asksForCorrection,
   asksForAnyFact,
+  asksForCode,
+  asksForCorrection,
   asksForHaiku,
   asksForJoke,
   asksForSummary,
@@ -64,9 +65,20 @@ const KINDS: readonly (WorkedExamples & { asked: { test(message: string): boolea
     subjects: [],
   },
   {
+    asked: { test: asksForCode },
+    exchanges: [
+      ["Write a Python function that doubles a number.", "```python\ndef double(x):\n    return 2 * x\n```"],
+      ["Write a bash script that shows the free memory.", "```bash\n#!/bin/bash\nfree -h\n```"],
+    ],
+    subjects: [],
+  },
+  {
     asked: { test: asksForHaiku },
     exchanges: [
-      ["Write a haiku about the moon.", "Pale moon on the lake,\na heron stands in silver,\nthe reeds hold their breath."],
+      [
+        "Write a haiku about the moon.",
+        "Pale moon on the lake,\na heron stands in silver,\nthe reeds hold their breath.",
+      ],
       ["Write a haiku about coffee.", "Steam above the cup,\nthe kitchen is still half dark,\none more quiet sip."],
     ],
     subjects: ["heron", "reeds", "sip"],

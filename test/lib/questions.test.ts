@@ -1,5 +1,13 @@
 import { expect, test } from "bun:test";
-import { asksAboutWorld } from "../../src/lib/questions.ts";
+import {
+  asksAboutWorld,
+  asksForAnyFact,
+  asksForCode,
+  asksForCorrection,
+  asksForHaiku,
+  asksForSummary,
+  needsSomething,
+} from "../../src/lib/questions.ts";
 
 test.each([
   "What is the capital of France?",
@@ -26,4 +34,17 @@ test.each([
   `What is ${"very ".repeat(30)}long?`,
 ])("asks for something else than a fact of the world, or for more: %s", (message) => {
   expect(asksAboutWorld(message)).toBe(false);
+});
+
+test.each([
+  ["a correction", asksForCorrection, "Fix the spelling: I hav a gud idea", "How do I fix a chair?"],
+  ["a correction", asksForCorrection, "Can you correct this?\nHe dont like it", "Is that correct?"],
+  ["a summary", asksForSummary, "Please summarise this: The meeting is on Monday.", "Summarize the news."],
+  ["a haiku", asksForHaiku, "Write me a haiku about my dog", "What is a haiku?"],
+  ["any fact", asksForAnyFact, "Tell me a fun fact!", "Tell me something about cats."],
+  ["code", asksForCode, "Write a bash script that prints the date", "Give me a reason."],
+  ["what helps", needsSomething, "I'm a bit hungry", "I am tired of waiting for the bus to come."],
+] as const)("whether a message asks for %s, by its words", (_, asks, asking, other) => {
+  expect(asks(asking)).toBe(true);
+  expect(asks(other)).toBe(false);
 });

@@ -12,7 +12,7 @@ const messages: ChatMessage[] = [
   { role: "user", content: QUESTION },
 ];
 
-const ENDLESS = { sentences: Number.POSITIVE_INFINITY, least: 1, words: Number.POSITIVE_INFINITY };
+const ENDLESS = { sentences: Number.POSITIVE_INFINITY, least: 1, items: 0, words: Number.POSITIVE_INFINITY };
 const NAME = " Odile.";
 /**
  * A model that writes these answers word by word, and the next one whenever it has to begin again; text that it has not
@@ -122,7 +122,7 @@ test("of the first beginnings, the closest is shown if it is close enough, thoug
 test("if few words were asked for, more beginnings are tried, since most are too long", async () => {
   const long = ["The sea", "An owl", "One cat", "My train", "No book", "All land", "That day"];
   const answers = [...long.map((start) => `${start} is far too long for this.`), "Try novels."];
-  const { text } = await shownBy(scripted(answers, { wish: { sentences: 1, least: 1, words: 3 } }));
+  const { text } = await shownBy(scripted(answers, { wish: { sentences: 1, least: 1, items: 0, words: 3 } }));
   expect(text).toBe("Try novels.");
 });
 
@@ -234,13 +234,13 @@ test("an answer that reaches its limit ends with a whole sentence", async () => 
 });
 
 test("an answer ends after the number of sentences that was asked for", async () => {
-  const wish = { sentences: 2, least: 1, words: Number.POSITIVE_INFINITY };
+  const wish = { sentences: 2, least: 1, items: 0, words: Number.POSITIVE_INFINITY };
   const answer = "Take a novel with you. It is good to have one. And a second one. And a third.";
   expect((await shownBy(scripted([answer], { wish }))).text).toBe("Take a novel with you. It is good to have one.");
 });
 
 test("a beginning with more words than were asked for is written again", async () => {
-  const wish = { sentences: 1, least: 1, words: 3 };
+  const wish = { sentences: 1, least: 1, items: 0, words: 3 };
   const answers = ["That is a question that many people ask.", "A novel."];
   expect((await shownBy(scripted(answers, { wish }))).text).toBe("A novel.");
 });

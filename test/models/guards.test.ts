@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { sentencesOf } from "../../src/lib/words.ts";
 import { createGuard, type Fault, loops } from "../../src/models/local/guards.ts";
-import { introductionsFor, openingsOfProgram } from "../../src/models/local/introduction.ts";
+import { introductionsFor } from "../../src/models/local/introduction.ts";
 import { lengthWished } from "../../src/models/local/length-wish.ts";
 import { continuationFor, openingsFor } from "../../src/models/local/openings.ts";
 import type { ChatMessage } from "../../src/models/local/protocol.ts";
@@ -193,30 +193,30 @@ test("a comment in code is no heading of a prompt", () => {
 const ENDLESS = Number.POSITIVE_INFINITY;
 
 test.each([
-  ["Tell me of books.", SOUL, { sentences: 2, least: 1, words: ENDLESS }],
-  ["In one sentence: why?", SOUL, { sentences: 1, least: 1, words: ENDLESS }],
-  ["In one word: why?", SOUL, { sentences: 1, least: 1, words: 1 }],
-  ["Tell me a long story.", SOUL, { sentences: ENDLESS, least: 1, words: ENDLESS }],
-  ["Write a haiku about rain.", SOUL, { sentences: ENDLESS, least: 1, words: ENDLESS }],
-  ["Show me a function that adds two numbers.", SOUL, { sentences: ENDLESS, least: 1, words: ENDLESS }],
-  ["How do I write a letter?", "You are kind.", { sentences: 3, least: 1, words: ENDLESS }],
-  ["How do I write a letter?", SOUL, { sentences: 2, least: 1, words: ENDLESS }],
-  ["I got a letter after a long day.", "You are kind.", { sentences: 2, least: 1, words: ENDLESS }],
-  ["How long should it stand?", "You are kind.", { sentences: 2, least: 1, words: ENDLESS }],
-  ["Why?", "Answer in at most ten words.", { sentences: 1, least: 1, words: 10 }],
-  ["Why?", "Answer in at most eight words.", { sentences: 1, least: 1, words: 8 }],
-  ["Warum?", "Du antwortest in zwei Sätzen.", { sentences: 2, least: 1, words: ENDLESS }],
-  ["¿Por qué?", "Respondes en dos frases.", { sentences: 2, least: 1, words: ENDLESS }],
-  ["Why?", "You are kind.", { sentences: 2, least: 1, words: ENDLESS }],
-  ["Name three fruits.", "You are kind.", { sentences: 3, least: 1, words: ENDLESS }],
-  ["Give me five ideas for dinner.", SOUL, { sentences: 5, least: 1, words: ENDLESS }],
-  ["Give me a hand.", "You are kind.", { sentences: 2, least: 1, words: ENDLESS }],
-  ["Tell me about your day.", "You are kind.", { sentences: 4, least: 1, words: ENDLESS }],
-  ["Good evening!", "You are kind.", { sentences: 2, least: 1, words: ENDLESS }],
-  ["Say yes or no: is it late?", "You are kind.", { sentences: 1, least: 1, words: ENDLESS }],
-  ["Tell me about the sea in two sentences.", SOUL, { sentences: 2, least: 2, words: ENDLESS }],
-  ["Write one or two sentences about the sea.", SOUL, { sentences: 1, least: 1, words: ENDLESS }],
-  ["Tell me about the sea in at most two sentences.", SOUL, { sentences: 2, least: 1, words: ENDLESS }],
+  ["Tell me of books.", SOUL, { sentences: 2, least: 1, items: 0, words: ENDLESS }],
+  ["In one sentence: why?", SOUL, { sentences: 1, least: 1, items: 0, words: ENDLESS }],
+  ["In one word: why?", SOUL, { sentences: 1, least: 1, items: 0, words: 1 }],
+  ["Tell me a long story.", SOUL, { sentences: ENDLESS, least: 1, items: 0, words: ENDLESS }],
+  ["Write a haiku about rain.", SOUL, { sentences: ENDLESS, least: 1, items: 0, words: ENDLESS }],
+  ["Show me a function that adds two numbers.", SOUL, { sentences: ENDLESS, least: 1, items: 0, words: ENDLESS }],
+  ["How do I write a letter?", "You are kind.", { sentences: 3, least: 1, items: 0, words: ENDLESS }],
+  ["How do I write a letter?", SOUL, { sentences: 2, least: 1, items: 0, words: ENDLESS }],
+  ["I got a letter after a long day.", "You are kind.", { sentences: 2, least: 1, items: 0, words: ENDLESS }],
+  ["How long should it stand?", "You are kind.", { sentences: 2, least: 1, items: 0, words: ENDLESS }],
+  ["Why?", "Answer in at most ten words.", { sentences: 1, least: 1, items: 0, words: 10 }],
+  ["Why?", "Answer in at most eight words.", { sentences: 1, least: 1, items: 0, words: 8 }],
+  ["Warum?", "Du antwortest in zwei Sätzen.", { sentences: 2, least: 1, items: 0, words: ENDLESS }],
+  ["¿Por qué?", "Respondes en dos frases.", { sentences: 2, least: 1, items: 0, words: ENDLESS }],
+  ["Why?", "You are kind.", { sentences: 2, least: 1, items: 0, words: ENDLESS }],
+  ["Name three fruits.", "You are kind.", { sentences: 3, least: 1, items: 3, words: ENDLESS }],
+  ["Give me five ideas for dinner.", SOUL, { sentences: 5, least: 1, items: 5, words: ENDLESS }],
+  ["Give me a hand.", "You are kind.", { sentences: 2, least: 1, items: 0, words: ENDLESS }],
+  ["Tell me about your day.", "You are kind.", { sentences: 4, least: 1, items: 0, words: ENDLESS }],
+  ["Good evening!", "You are kind.", { sentences: 2, least: 1, items: 0, words: ENDLESS }],
+  ["Say yes or no: is it late?", "You are kind.", { sentences: 1, least: 1, items: 0, words: ENDLESS }],
+  ["Tell me about the sea in two sentences.", SOUL, { sentences: 2, least: 2, items: 0, words: ENDLESS }],
+  ["Write one or two sentences about the sea.", SOUL, { sentences: 1, least: 1, items: 0, words: ENDLESS }],
+  ["Tell me about the sea in at most two sentences.", SOUL, { sentences: 2, least: 1, items: 0, words: ENDLESS }],
 ])("the length of an answer is what was asked for: %s %s", (question, system, wish) => {
   expect(lengthWished(chat(question, system))).toEqual(wish);
 });
@@ -239,6 +239,8 @@ test("a beginning fits what was asked, in its language", () => {
   expect(openingsFor("What's the weather like?", "en")[0]).toBe("I cannot look outside and see the weather");
   expect(openingsFor("My dog is called Rex.", "en")).not.toContain("My name is");
   expect(openingsFor("Please remember that I like tea.", "en")[0]).toBe("I will remember that");
+  expect(openingsFor("I'm a bit hungry.", "en")[0]).toBe("You could");
+  expect(openingsFor("Write a Python function that adds two numbers.", "en")[0]).toBe("```python\n");
   expect(openingsFor("Was soll ich tun?", "de")[0]).toBe("Du kannst");
   expect(openingsFor("Wie heißt du?", "de")).toContain("Ich heiße");
   expect(openingsFor("Say this in a nicer way: You are late.", "en")).toContain("Could you please");
@@ -260,23 +262,13 @@ test("who has the agent's own name may be called by it", () => {
   expect(createGuard(chat("My name is Tom.")).faultIn(meets)).not.toBeNull();
 });
 
-test("an assistant that is asked about its life says that it is a program, and another character may have one", () => {
-  const assistant = "You are a friendly, honest assistant.\n\nYour name is Ada.";
-  for (const question of ["How old are you?", "Where do you live?", "Do you have feelings?", "Are you alive?"]) {
-    expect(openingsOfProgram(question, chat(question, assistant))[0]).toStartWith("I am a program, ");
-    expect(openingsOfProgram(question, chat(question, SOUL))).toEqual([]);
-  }
-  for (const question of ["Where are you going to sing?", "Do you have time?", "How old is Rome?"])
-    expect(openingsOfProgram(question, chat(question, assistant))).toEqual([]);
-});
-
 test("an answer to a greeting repeats only the greeting itself, not the rest of the message", () => {
   expect(openingsFor("Hello, nice to meet you.", "en")).toEqual(["", "Hello! It is"]);
 });
 
 test("a farewell, thanks or a name is what an answer begins with, not what it may come to", () => {
-  expect(openingsFor("Good night!", "en")).toEqual(["Good night! I hope", ""]);
-  expect(openingsFor("Goodbye!", "en")).toEqual(["Goodbye! I hope", ""]);
+  expect(openingsFor("Good night!", "en")).toEqual(["Good night! Sleep well", ""]);
+  expect(openingsFor("bye", "en")).toEqual(["Goodbye! I hope", ""]);
   expect(openingsFor("Thank you very much!", "en")).toEqual(["You are welcome", ""]);
   expect(openingsFor("What is your name?", "en")[0]).toBe("My name is");
 });

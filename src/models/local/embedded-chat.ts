@@ -1,5 +1,6 @@
 /** The embedded chat model: SmolLM2 with its guards, openings and tools. */
 import { join } from "node:path";
+import { asksForCode } from "../../lib/questions.ts";
 import { type ChatModel, createChatModel } from "./chat-model.ts";
 import type { Embed } from "./embedder.ts";
 import { CHAT_MODEL, CHAT_MODEL_FILE, type ModelFiles } from "./files.ts";
@@ -79,11 +80,12 @@ export async function openEmbeddedChat(
     const isFixed = recall !== null || reply !== null;
     const continuation = language === "en" && recall === null ? continuationFor(question) : null;
     const openings =
-      recall?.openings ??
-      (reply === null ? [...introductions, ...openingsFor(question, language)] : [reply.beginning]);
+      recall?.openings ?? (reply === null ? [...introductions, ...openingsFor(question, language)] : [reply.beginning]);
     let wanted: Promise<Float32Array[]> | undefined;
     return createGuardedGeneration({
       ...options,
+      // Code repeats its names.
+      sampling: asksForCode(question) ? { ...options.sampling, repetition: 1.03 } : options.sampling,
       guard: createGuard(messages),
       guide: recall === null ? guideTo(question, options, messages) : towardsTold(recall),
       wish: isFixed ? { ...ONE_SENTENCE, sentences: reply?.sentences ?? 1 } : lengthWished(messages),

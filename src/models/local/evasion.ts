@@ -24,7 +24,7 @@ export const advisesAgainst = (text: string): boolean => AGAINST.test(text);
 export const trailsOff = (text: string): boolean => /\.\.|…|\?\W*$/.test(text);
 
 /** A title, which it would make up, or a dislike of what it has just recommended. */
-const NAMES_WORK = /["“]\p{Lu}|\bsuch as\W*["“\d]|\bI(?:['’]m| am) not\b/u;
+const NAMES_WORK = /["“]\p{Lu}|\bI(?:['’]m| am) not\b/u;
 
 export const namesWork = (text: string): boolean => NAMES_WORK.test(text);
 

@@ -4,7 +4,7 @@
  * sampled again if it does. An answer that reaches its limit ends with a complete sentence.
  */
 import { sentenceEnds, wordsOf } from "../../lib/words.ts";
-import { breaksOff, endOfAnswer, lacksPeriod } from "./ending.ts";
+import { breaksOff, closingOf, endOfAnswer, endsTooSoon } from "./ending.ts";
 import { CHUNK_TOKENS, type Generation, type GenerationOptions, type Turn } from "./generation.ts";
 import { type Fault, type Guard, lastWholeSentence } from "./guards.ts";
 import { commonTokens, type Guide } from "./guidance.ts";
@@ -63,6 +63,8 @@ const SENTENCE_WORDS = 8;
 const CLOSING = 0.75;
 /** "I like music, but I don't": such a turn may become a fault, so it is shown with its whole sentence. */
 const TURN = /,? but\b[^.!?\n]*$|,\s*$/i;
+/** Something must be named next, and neither a list nor a title. */
+const NAMES_NEXT = /\b(?:such as|for example by) ?$/i;
 /** A sentence of one part: it has listed nothing. */
 const ONE_PART = /^[^,;:.!?\n]{12,}[.!]\s*$/;
 
@@ -126,14 +128,10 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
     return introduces(textOf(tokens)) ? [...tokens, ...options.name] : [...tokens];
   }
 
-  let continued = 0; // the length of the text with its continuation
-
   /** The answer with its next token, or with the continuation in the place of the end of its first sentence. */
   function extended(token: number): number[] {
     if (options.continuation === null || !ONE_PART.test(text + textOf([token]))) return withName([...answer, token]);
-    const more = options.continuation(text);
-    continued = text.length + textOf(more).length;
-    return [...answer, ...more];
+    return [...answer, ...options.continuation(text)];
   }
 
   /** The drafts that began like this one. */
@@ -148,10 +146,11 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
     return text.slice(from, shown);
   }
 
-  /** The rest of the answer, with the period that a poem's last line lacks. */
+  /** The rest of the answer, with what it lacks at its end. */
   function showLast(until: number): string {
     const { length } = text.slice(0, until).trimEnd();
-    return shown <= length && lacksPeriod(text.slice(0, length)) ? `${show(length)}.` : show(until);
+    const closing = shown <= length ? closingOf(text.slice(0, length)) : "";
+    return closing === "" ? show(until) : show(length) + closing;
   }
 
   /** Whether there are more words than were asked for, and the sentence has not ended. */
@@ -201,7 +200,6 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
   }
 
   function begin(): void {
-    continued = 0;
     opening = options.openings[drafts.length % options.openings.length] ?? [];
     // The same next word leads to the same sentence.
     banned.clear();
@@ -233,8 +231,8 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
     const token = chooseToken(logits, new Set(answer), sampling, options.random);
     const ended = tokenizer.ends.has(token);
     // "such as:" begins a list, which would be cut.
-    const beginsList = continued > 0 && continued === text.length && !/^\s*[\p{L}"“]/u.test(textOf([token]));
-    if (beginsList || (ended && sentenceEnds(text).length < wish.least)) {
+    const beginsList = NAMES_NEXT.test(text) && !/^\s*\p{L}/u.test(textOf([token]));
+    if (beginsList || (ended && endsTooSoon(text, wish))) {
       ban(answer.length, [...answer, token]);
       setAnswer(answer);
       return { text: "" };
@@ -265,10 +263,10 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
       return { text: shown > 0 && TURN.exec(text.slice(shown))?.index === 0 ? "." : "", reason: "stop" };
     }
 
-    const later = Number.isFinite(wish.sentences) ? await judgeLater(ended) : null;
+    const later = Number.isFinite(wish.sentences) && wish.items === 0 ? await judgeLater(ended) : null;
     if (later?.stop === true) return { text: show(later.until), reason: "stop" };
     const end = endOfAnswer(text, options.stop, wish);
-    if (end !== null) return { text: show(end), reason: "stop" };
+    if (end !== null) return { text: showLast(end), reason: "stop" };
     if (ended) return { text: showLast(text.length), reason: "stop" };
     if (answer.length >= maxTokens) {
       const whole = lastWholeSentence(text);

@@ -4,8 +4,8 @@
  * (classifier-free guidance, arXiv 2306.17806). It costs a second step for each token.
  */
 import { asksForOtherLanguage, type Language } from "../../lib/language.ts";
-import { asksAboutWorld, asksForJoke } from "../../lib/questions.ts";
-import { asksForCode, isGreeting } from "./openings.ts";
+import { asksAboutWorld, asksForCode, asksForJoke } from "../../lib/questions.ts";
+import { isGreeting } from "./openings.ts";
 import type { Slot } from "./prefix-cache.ts";
 import type { ChatMessage } from "./protocol.ts";
 import type { Stepper } from "./stepper.ts";

@@ -11,6 +11,8 @@ export interface LengthWish {
   sentences: number;
   /** Sentences that the message itself asks for: the model often ends before. */
   least: number;
+  /** Items of a list that the message asks for; 0 if it asks for none. */
+  items: number;
   /** The most words of the first sentence, if few words were asked for. */
   words: number;
 }
@@ -28,7 +30,7 @@ const GREETING_SENTENCES = 2;
 /** For a long story, for example: as many as the answer has tokens for. */
 const ENDLESS = Number.POSITIVE_INFINITY;
 
-export const ONE_SENTENCE: LengthWish = { sentences: 1, least: 1, words: ENDLESS };
+export const ONE_SENTENCE: LengthWish = { sentences: 1, least: 1, items: 0, words: ENDLESS };
 
 const NUMBERS: Readonly<Record<string, number>> = {
   a: 1,
@@ -73,7 +75,7 @@ const YES_OR_NO =
   /\b(?:say|answer(?: with| me)?|sag|antworte(?: mit)?|di|responde(?: con)?)(?: just| only)?:? (?:yes or no|ja oder nein|sí o no)(?![\p{L}])/iu;
 /** A request for a long text: "Tell me a story", but not "How do I write a letter?", "I got a letter" or "It was a long day". */
 const LONG =
-  /(?<!\b(?:do|can|could|should) (?:i|we) )\b(?:write|tell|give|show|make|compose|need|want|schreib\w*|erzähl\w*|gib|escrib\w*|cuént\w*|dame)\b.{0,40}\b(?:story|stories|tale|poem|haiku|limerick|verses?|song|lyrics|speech|dialogue|essay|letter|email|e-mail|list|steps|recipe|code|function|program|script|geschichte|gedicht|brief|liste|cuento|historia|poema|carta|lista)\b|^list\b|\b(?:recipe for|steps (?:to|for)|explain|describe|in detail|at length|step by step|ausführlich|erkläre?|explica)\b/iu;
+  /(?<!\b(?:do|can|could|should) (?:i|we) )\b(?:write|tell|give|show|make|compose|need|want|schreib\w*|erzähl\w*|gib|escrib\w*|cuént\w*|dame)\b.{0,40}\b(?:story|stories|tale|poem|haiku|limerick|verses?|song|lyrics|speech|dialogue|essay|letter|email|e-mail|list|steps|recipe|code|function|program|script|query|regex|geschichte|gedicht|brief|liste|cuento|historia|poema|carta|lista)\b|^list\b|\b(?:recipe for|steps (?:to|for)|explain|describe|in detail|at length|step by step|ausführlich|erkläre?|explica)\b/iu;
 
 /** "Two sentences", but neither "at most two sentences" nor "two sentences or fewer". */
 const FEWER = /\b(?:at most|up to|no more than|not more than|maximum|max|fewer|less)\b/i;
@@ -85,9 +87,9 @@ export function lengthWished(messages: readonly ChatMessage[]): LengthWish {
   const asked = wishIn(question);
   if (asked) return asked.words < ENDLESS || FEWER.test(question) ? asked : { ...asked, least: asked.sentences };
   const counted = numberIn(COUNTED, question) ?? 1;
-  if (counted > 1) return { sentences: counted, least: 1, words: ENDLESS };
-  if (LONG.test(question)) return { sentences: ENDLESS, least: 1, words: ENDLESS };
-  const usual = { sentences: sentencesFor(question), least: 1, words: ENDLESS };
+  if (counted > 1) return { sentences: counted, least: 1, items: counted, words: ENDLESS };
+  if (LONG.test(question)) return { sentences: ENDLESS, least: 1, items: 0, words: ENDLESS };
+  const usual = { sentences: sentencesFor(question), least: 1, items: 0, words: ENDLESS };
   return wishIn(instructions.join("\n")) ?? usual;
 }
 
@@ -101,9 +103,9 @@ function sentencesFor(question: string): number {
 function wishIn(text: string): LengthWish | null {
   if (YES_OR_NO.test(text)) return ONE_SENTENCE;
   const words = numberIn(WORDS, text);
-  if (words !== null && words <= 30) return { sentences: words < 12 ? 1 : 2, least: 1, words };
+  if (words !== null && words <= 30) return { sentences: words < 12 ? 1 : 2, least: 1, items: 0, words };
   const sentences = numberIn(SENTENCES, text);
-  return sentences === null ? null : { sentences, least: 1, words: ENDLESS };
+  return sentences === null ? null : { sentences, least: 1, items: 0, words: ENDLESS };
 }
 
 function numberIn(pattern: RegExp, text: string): number | null {

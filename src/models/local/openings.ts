@@ -3,7 +3,7 @@
  * with "I recommend" gives advice.
  */
 import type { Language } from "../../lib/language.ts";
-import { asksForJoke, isStatement, needsSomething } from "../../lib/questions.ts";
+import { asksForCode, asksForJoke, isStatement, needsSomething } from "../../lib/questions.ts";
 import { wordsOf } from "../../lib/words.ts";
 
 const WELCOME: Readonly<Record<Language, readonly string[]>> = {
@@ -54,10 +54,6 @@ export const asksForWorks = (question: string): boolean => WORKS.some(({ asked }
 
 export const asksForAdvice = (question: string): boolean => ADVICE.test(question) || asksForWorks(question);
 
-const CODE = /\b(?:write|give|show|make)\b.{0,40}\b(?:code|function|program|script|query|regex)\b/i;
-
-export const asksForCode = (question: string): boolean => CODE.test(question);
-
 const HOW_MUCH = /\bhow (?:often|long|much|many)\b.{0,30}\bshould (?:i|we)\b/i;
 const ASKS_WHAT_TO_DO = /\bhow\b|\bdo\W*$|\bhelps\b/i;
 const NAMES_THINGS = /^\W*(?:I recommend\b|you (?:could|can)(?: always)? (?:try|use)\b(?! to\b))/i;
@@ -83,6 +79,17 @@ export const asksForNews = (question: string): boolean => WEATHER.test(question)
 /** "I'm Tom!", but not "I'm Spanish". */
 const MEETS =
   /^\W*(?:(?:[Hh]ello|[Hh]i|[Hh]ey|[Gg]ood (?:morning|day|afternoon|evening))\b\W*)?(?:(?:[Mm]y name(?: is|['’]?s)|(?:[Yy]ou can |[Pp]lease )?[Cc]all me) |I(?: am|['’]m) (?!\p{L}+(?:ish|ese|ian|ean|can|ch|man|eek|iss|ic)\b))(?<name>\p{Lu}\p{L}+)\b/u;
+
+/** How the language of code is written after its mark. */
+const CODE_LANGUAGES: readonly [asked: RegExp, mark: string][] = [
+  [/\bpython\b/i, "python"],
+  [/\b(?:bash|shell)\b/i, "bash"],
+  [/\bsql\b/i, "sql"],
+  [/\b(?:javascript|js|node)\b/i, "javascript"],
+  [/\btypescript\b/i, "typescript"],
+  [/\bhtml\b/i, "html"],
+  [/\bcss\b/i, "css"],
+];
 
 /** "My favourite season is", "My favourite time of the year is" */
 const FAVOURITE = /\byour (favou?rite \p{L}+(?: (?!(?:and|or|to)\b)\p{L}+){0,4})\W*$/iu;
@@ -186,6 +193,10 @@ export function openingsFor(question: string, language: Language): readonly stri
   const favourite = language === "en" ? FAVOURITE.exec(question)?.[1] : undefined;
   if (favourite !== undefined && !/\b(?:one|single) word\b/i.test(question)) {
     return [`My ${favourite} is`, `My ${favourite} has always been`, OWN];
+  }
+  if (asksForCode(question)) {
+    const mark = CODE_LANGUAGES.find(([asked]) => asked.test(question))?.[1];
+    if (mark !== undefined) return [`\`\`\`${mark}\n`, OWN];
   }
   const kind = KINDS.find(({ asked, openings }) => asked.test(question) && openings[language].length > 0);
   const openings = kind?.openings[language] ?? [];

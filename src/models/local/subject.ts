@@ -1,7 +1,8 @@
 /** What an answer should be close to in meaning: usually the question, and whatever else says what it is about. */
 import { asksForOtherLanguage } from "../../lib/language.ts";
+import { asksForCode } from "../../lib/questions.ts";
 import { wordsOf } from "../../lib/words.ts";
-import { asksForAdvice, asksForCode, asksForWorks } from "./openings.ts";
+import { asksForAdvice, asksForWorks } from "./openings.ts";
 import type { ChatMessage } from "./protocol.ts";
 
 export interface Subject {

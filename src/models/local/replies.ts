@@ -1,0 +1,148 @@
+/**
+ * What an assistant says to messages that are about itself, or about how somebody feels. Left alone, the small model
+ * makes up a life, an owner and abilities, and is glad that somebody is lonely. A character that its owner has described
+ * answers as it likes. English only.
+ */
+import { sentenceEnds } from "../../lib/words.ts";
+import { isAssistant, nameTold } from "./introduction.ts";
+import type { ChatMessage } from "./protocol.ts";
+
+export interface Reply {
+  /** How the answer begins, or all of it. */
+  beginning: string;
+  /** Sentences of the whole answer. */
+  sentences: number;
+}
+
+const RUNS_ON = "I run on SmolLM2, a small language model on this host.";
+
+/** What only somebody alive can answer. */
+const OF_LIFE = [
+  {
+    asked: /\b(?:how old are you|when (?:were you born|is your birthday))\b/i,
+    beginning: "I am a program, so I have no age and no birthday.",
+  },
+  {
+    asked: /\bwhere (?:do you live|were you born|are you(?: from| now)?(?=\W*$))/i,
+    beginning: "I am a program, and I live in the computer that runs me.",
+  },
+  { asked: /\bwhat are you doing\b/i, beginning: "I am a program, and I am talking to you." },
+  {
+    asked: /\bare you (alive|conscious|married|single|hungry|thirsty|tired|asleep)\b/i,
+    beginning: "I am a program, so I am not $1.",
+  },
+  {
+    asked:
+      /\b(?:do you have (?:(?:a|an|any) )?(?:feelings?|emotions?|body|family|parents|children|kids|friends|pets?|home)|(?:do|can) you (?:eat|sleep|dream|feel)|what did you eat)\b/i,
+    beginning: "I am a program, so I do not",
+  },
+];
+
+const OF_ITSELF = [
+  {
+    asked:
+      /\bwhat (?:all )?(?:can|do) you do(?: for (?:me|us))?\W*$|\bwhat are you (?:good at|able to do|for)\b|\bhow (?:can|do|could) (?:i|we) use you\b|\bhow can you help(?: me| us)?\W*$|\bwhat (?:can i|should i|may i) ask you\b|\bwhat (?:are|is) your (?:abilities|skills|capabilities|purpose)\b|^\W*help\W*$/i,
+    beginning:
+      "I can answer simple questions, write short texts, do sums, and remember what you tell me. I am a small model, so please check what matters.",
+  },
+  {
+    asked:
+      /\bare you (?:really |actually )?(?:an? )?(?:real |living )?(?:human(?: being)?|person|man|woman|boy|girl|real)\W*$/i,
+    beginning: `No, I am a program. ${RUNS_ON}`,
+  },
+  {
+    asked:
+      /\bare you (?:really |just |actually )?(?:an? )?(?:ai|a\.i\.|artificial intelligence|(?:chat)?bot|robot|machine|computer|program|language model|llm)\W*$/i,
+    beginning: `Yes, I am a program. ${RUNS_ON}`,
+  },
+  {
+    asked: /\b(?:who|what company) (?:made|created|built|trained|developed|programmed) you\b/i,
+    beginning: "I run on SmolLM2, a small language model by Hugging Face, and Roost is the program that hosts me.",
+  },
+  {
+    asked:
+      /\b(?:what|which) (?:kind of |type of |sort of )?(?:(?:language |ai |large )*model|llm|ai|bot) (?:are you|is this|do you use|do you run|is (?:it|behind))\b/i,
+    beginning: RUNS_ON,
+  },
+  {
+    asked:
+      /\b(?:do|can) you (?:work|run|function) (?:offline|locally|without (?:the |an? )?(?:internet|network))\b|\bdo you (?:need|use|require|have) (?:the |an? )?(?:internet|network)\b|\bare you (?:offline|online|connected to the internet)\b/i,
+    beginning: "I work without the internet: my model runs on this host.",
+  },
+  {
+    asked:
+      /\bcan you (?:browse|search|surf|access|use|go on(?:to)?|look (?:at|on|in)) (?:the )?(?:web|internet|google)\b|\bcan you google\b|\bcan you (?:open|read|visit) (?:web ?sites?|web ?pages?|links?|urls?)\b/i,
+    beginning: "No, I cannot look at the web: I know what my model has learned, and what you tell me.",
+  },
+  {
+    asked:
+      /\b(?:is|are) (?:this|my|our) (?:\w+ )?(?:data|chats?|conversations?|messages?) (?:private|safe|secure|confidential|stored|sent)\b|\bdo you (?:send|share|upload|sell) (?:my|our|this|any)\b|\bwhere does my data go\b/i,
+    beginning: "The model that answers you runs on this host, and what you write is stored here.",
+  },
+];
+
+const OTHERS =
+  /\bare you (chatgpt|gpt[-\d.o]*|claude|gemini|bard|llama|copilot|mistral|deepseek|siri|alexa|cortana|grok)\W*$/i;
+
+const FEELS =
+  "^\\W*(?:i am|i['’]?m|i feel|(?:i am|i['’]?m|i have been|i['’]?ve been) feeling) (?:(?:so|very|really|rather|quite|too|just|a (?:bit|little)) )*";
+const NOW = "(?: (?:today|now|tonight|again|lately|too))?";
+const ABOUT = "(?: (?:about|because|of|that|for) [^?,.]{1,30})?";
+const FEELINGS = [
+  {
+    feelings: `(?:sad|lonely|angry|afraid|scared|stressed|anxious|nervous|down|depressed|unhappy|frustrated|upset|overwhelmed|worried|homesick|jealous|bad|terrible|awful)${NOW}${ABOUT}`,
+    beginning: "I am sorry to hear that. What has made you",
+  },
+  {
+    feelings: `(?:sick|ill|unwell|not (?:so |feeling )?(?:well|good|great|fine|ok|okay))${NOW}`,
+    beginning: "I am sorry to hear that. I hope that you feel better soon.",
+  },
+  {
+    feelings: `(?:happy|excited|glad|proud|relieved)${NOW}${ABOUT}`,
+    beginning: "I am glad to hear that! What has made you",
+  },
+  {
+    feelings: `(?:great|fine|good|well|ok|okay|better)${NOW}`,
+    beginning: "I am glad to hear that! What can I do for you?",
+  },
+].map(({ feelings, beginning }) => ({ asked: new RegExp(`${FEELS}${feelings}[!.]*$`, "i"), beginning }));
+
+/** What is said of it or of its answer. */
+const JUDGEMENTS = [
+  {
+    asked:
+      /^\W*(?:i (?:really )?(?:like|love) you|you(?: are|['’]re) (?:so |very |really )?(?:kind|nice|great|good|the best|awesome|amazing|smart|clever|funny|sweet|cute|helpful))\b[^?]{0,20}$/i,
+    beginning: "Thank you, that is kind of you!",
+  },
+  {
+    asked:
+      /^\W*(?:well done|(?:good|great|nice) (?:job|work|bot|answer|one)|perfect|awesome|(?:that|this)(?: was| is|['’]s) (?:very |really |so )?(?:great|good|nice|helpful|perfect|right|correct))\W*$/i,
+    beginning: "Thank you! I am glad that I could help.",
+  },
+  {
+    asked:
+      /^\W*(?:you(?: are|['’]re) (?:so |very |really )?(?:stupid|dumb|silly|useless|bad|annoying|boring|an idiot)|i hate you)\b[^?]{0,20}$/i,
+    beginning: "I am sorry about that. How can I",
+  },
+  {
+    asked:
+      /^\W*(?:(?:no,? )?(?:that|this|it)(?: was| is|['’]s) (?:not (?:right|true|correct|helpful|good)|wrong|bad|false|nonsense|rubbish|incorrect)|(?:no,? )?you(?: are|['’]re) (?:so |very |really )?wrong|wrong)\W*$/i,
+    beginning: "I am sorry, I make mistakes. What is the right answer?",
+  },
+];
+
+const ALL = [...OF_LIFE, ...OF_ITSELF, ...FEELINGS, ...JUDGEMENTS];
+
+/** Null for any other message, and for another character. */
+export function replyTo(question: string, messages: readonly ChatMessage[]): Reply | null {
+  if (!isAssistant(messages)) return null;
+  const name = nameTold(messages);
+  const reply =
+    OTHERS.test(question) && name !== null
+      ? { asked: OTHERS, beginning: `No, I am ${name}. ${RUNS_ON}` }
+      : ALL.find(({ asked }) => asked.test(question));
+  if (reply === undefined) return null;
+  const beginning = reply.beginning.replace("$1", reply.asked.exec(question)?.[1] ?? "");
+  const ends = sentenceEnds(beginning);
+  return { beginning, sentences: ends.at(-1) === beginning.length ? ends.length : ends.length + 1 };
+}

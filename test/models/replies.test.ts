@@ -1,0 +1,62 @@
+import { expect, test } from "bun:test";
+import { replyTo } from "../../src/models/local/replies.ts";
+
+const ASSISTANT = "You are a friendly, honest assistant.\n\nYour name is Ada.";
+const LIBRARIAN = "You are a warm, well-read librarian.\n\nYour name is Odile.";
+
+const reply = (question: string, system = ASSISTANT) =>
+  replyTo(question, [
+    { role: "system", content: system },
+    { role: "user", content: question },
+  ]);
+
+test.each([
+  ["How old are you?", "I am a program, "],
+  ["Where do you live?", "I am a program, "],
+  ["Do you have feelings?", "I am a program, "],
+  ["Are you tired?", "I am a program, so I am not tired."],
+  ["What can you do for me?", "I can answer simple questions"],
+  ["Help!", "I can answer simple questions"],
+  ["Are you a robot?", "Yes, I am a program. I run on SmolLM2"],
+  ["Are you human?", "No, I am a program. I run on SmolLM2"],
+  ["Are you ChatGPT?", "No, I am Ada. I run on SmolLM2"],
+  ["Which model do you use?", "I run on SmolLM2"],
+  ["Who made you?", "I run on SmolLM2"],
+  ["Do you need the internet?", "I work without the internet"],
+  ["Can you browse the web?", "No, I cannot look at the web"],
+  ["Are my messages private?", "The model that answers you runs on this host"],
+  ["I feel so lonely today.", "I am sorry to hear that."],
+  ["I'm so happy!", "I am glad to hear that!"],
+  ["Good job!", "Thank you!"],
+  ["That is wrong.", "I am sorry, I make mistakes."],
+])("an assistant says what is true of it, and answers a feeling or a judgement kindly: %s", (question, beginning) => {
+  expect(reply(question)?.beginning).toStartWith(beginning);
+});
+
+test("a character that its owner has described answers as it likes", () => {
+  for (const question of ["How old are you?", "What can you do?", "I am sad."]) {
+    expect(reply(question, LIBRARIAN)).toBeNull();
+  }
+});
+
+test.each([
+  "Where are you going to sing?",
+  "Do you have time?",
+  "How old is Rome?",
+  "What can you do with old bread?",
+  "Help me write a letter.",
+  "Are you sure?",
+  "Who made the first computer?",
+  "Do you need more time?",
+  "I am sad, and I do not know what to do about my job.",
+  "I am well read.",
+  "That is wrong: Rome is in Italy.",
+])("other messages are left to the model: %s", (question) => {
+  expect(reply(question)).toBeNull();
+});
+
+test("an answer has the sentences of its beginning, and one more if that breaks off", () => {
+  expect(reply("I am sick.")?.sentences).toBe(2);
+  expect(reply("I am sad.")).toEqual({ beginning: "I am sorry to hear that. What has made you", sentences: 2 });
+  expect(reply("Do you have a family?")?.sentences).toBe(1);
+});
