@@ -45,6 +45,8 @@ const CORRECTION = new RegExp(
 );
 /** "Fix the spelling: I hav a gud idea" */
 export const asksForCorrection = (message: string): boolean => CORRECTION.test(message);
+/** What is to be corrected. */
+export const textToCorrect = (message: string): string => message.slice(message.search(/[:\n]/) + 1);
 
 const SUMMARY = new RegExp(`${PLEASE}(?:summari[sz]e|sum up|tl;?dr)\\b.*[:\\n]`, "is");
 /** "Summarise this: The meeting …" */
@@ -60,7 +62,7 @@ const ANY_FACT =
 export const asksForAnyFact = (message: string): boolean => ANY_FACT.test(message);
 
 const NEED =
-  /^\W*(?:i am|i['’]?m|i feel) (?:(?:so|very|really|rather|quite|too|just|feeling|a (?:bit|little)) )*(?:bored|tired|hungry|thirsty|sleepy|exhausted|cold|hot)\b[^?]{0,20}$/i;
+  /^\W*(?:i am|i['’]?m|i feel) (?:(?:so|very|really|rather|quite|too|just|feeling|a (?:bit|little)) )*(?:bored|tired|hungry|thirsty|sleepy|exhausted|starving|freezing|cold|hot)\b[^?]{0,20}$/i;
 /** "I am hungry": what one can do about it is plain. */
 export const needsSomething = (message: string): boolean => NEED.test(message);
 

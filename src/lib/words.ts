@@ -33,6 +33,9 @@ export function sentenceEnds(text: string): number[] {
   return ends.sort((a, b) => a - b);
 }
 
+/** The end of the last whole sentence, or 0. */
+export const lastWholeSentence = (text: string): number => sentenceEnds(text).at(-1) ?? 0;
+
 /** Trimmed, none empty; text after the last end is the last one. */
 export function sentencesOf(text: string): string[] {
   const ends = [0, ...sentenceEnds(text), text.length];

@@ -65,6 +65,17 @@ const KINDS: readonly (WorkedExamples & { asked: { test(message: string): boolea
     subjects: [],
   },
   {
+    asked: /\bsql\b/i,
+    exchanges: [
+      [
+        "Show me a SQL query that lists all books by Austen.",
+        "```sql\nSELECT * FROM books WHERE author = 'Austen';\n```",
+      ],
+      ["Write a SQL query that counts the books.", "```sql\nSELECT COUNT(*) FROM books;\n```"],
+    ],
+    subjects: ["austen"],
+  },
+  {
     asked: { test: asksForCode },
     exchanges: [
       ["Write a Python function that doubles a number.", "```python\ndef double(x):\n    return 2 * x\n```"],

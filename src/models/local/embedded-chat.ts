@@ -1,6 +1,6 @@
 /** The embedded chat model: SmolLM2 with its guards, openings and tools. */
 import { join } from "node:path";
-import { asksForCode } from "../../lib/questions.ts";
+import { asksForCode, asksForCorrection } from "../../lib/questions.ts";
 import { type ChatModel, createChatModel } from "./chat-model.ts";
 import type { Embed } from "./embedder.ts";
 import { CHAT_MODEL, CHAT_MODEL_FILE, type ModelFiles } from "./files.ts";
@@ -29,6 +29,8 @@ import { createFindWanted } from "./tools/wanted.ts";
 
 /** What was told is told to "you", and not asked; a number that was not told is made up. */
 const NOT_RECALLED = ["?", " I", " my", " me", " we", " our", ..." 0123456789"];
+/** For code and corrections, which repeat words; without any, a pattern goes on and on. */
+const LIGHT_REPETITION = 1.03;
 const UNGUIDED: Guide = async (logits) => logits;
 
 export async function openEmbeddedChat(
@@ -79,16 +81,19 @@ export async function openEmbeddedChat(
     const reply = recall === null ? replyTo(question, messages) : null;
     const isFixed = recall !== null || reply !== null;
     const continuation = language === "en" && recall === null ? continuationFor(question) : null;
+    const repeatsWords = asksForCode(question) || asksForCorrection(question);
+    const wish = isFixed ? { ...ONE_SENTENCE, sentences: reply?.sentences ?? 1 } : lengthWished(messages);
+    const listed = wish.items > 0 ? ["1."] : [];
     const openings =
-      recall?.openings ?? (reply === null ? [...introductions, ...openingsFor(question, language)] : [reply.beginning]);
+      recall?.openings ??
+      (reply === null ? [...introductions, ...listed, ...openingsFor(question, language)] : [reply.beginning]);
     let wanted: Promise<Float32Array[]> | undefined;
     return createGuardedGeneration({
       ...options,
-      // Code repeats its names.
-      sampling: asksForCode(question) ? { ...options.sampling, repetition: 1.03 } : options.sampling,
+      sampling: repeatsWords ? { ...options.sampling, repetition: LIGHT_REPETITION } : options.sampling,
       guard: createGuard(messages),
       guide: recall === null ? guideTo(question, options, messages) : towardsTold(recall),
-      wish: isFixed ? { ...ONE_SENTENCE, sentences: reply?.sentences ?? 1 } : lengthWished(messages),
+      wish,
       openings: openings.map(tokenizer.encode),
       continuation: continuation && ((sentence) => tokenizer.encode(continuation(sentence))),
       name: name === null ? [] : tokenizer.encode(` ${name}`),

@@ -3,10 +3,10 @@
  * checked, and a bad one is written again and never shown. Later, text that may become a fault is held back, and
  * sampled again if it does. An answer that reaches its limit ends with a complete sentence.
  */
-import { sentenceEnds, wordsOf } from "../../lib/words.ts";
+import { lastWholeSentence, sentenceEnds, wordsOf } from "../../lib/words.ts";
 import { breaksOff, closingOf, endOfAnswer, endsTooSoon } from "./ending.ts";
 import { CHUNK_TOKENS, type Generation, type GenerationOptions, type Turn } from "./generation.ts";
-import { type Fault, type Guard, lastWholeSentence } from "./guards.ts";
+import type { Fault, Guard } from "./guards.ts";
 import { commonTokens, type Guide } from "./guidance.ts";
 import { introduces } from "./introduction.ts";
 import type { LengthWish } from "./length-wish.ts";

@@ -3,7 +3,8 @@
  * every draft (guarded-generation.ts), while `npm run eval` judges whole answers by rules of its own.
  */
 import { countLittleWords, isLittleWord, type Language, languageOf } from "../../lib/language.ts";
-import { containsRun, longestRun, sentenceEnds, sentencesOf, wordsOf } from "../../lib/words.ts";
+import { asksForCorrection, textToCorrect } from "../../lib/questions.ts";
+import { containsRun, lastWholeSentence, longestRun, sentenceEnds, sentencesOf, wordsOf } from "../../lib/words.ts";
 import { RECALL, workedExamples } from "../../lib/worked-examples.ts";
 import {
   admitsMachine,
@@ -84,8 +85,11 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
   const said = messages.flatMap(({ content }) => (shown.has(content) ? [] : wordsOf(content)));
   const ofExamples = subjects.filter((word) => !said.includes(word));
 
+  const toCorrect = asksForCorrection(question) ? wordsOf(textToCorrect(question)).join(" ") : null;
+
   function echoes(text: string): boolean {
     const words = wordsOf(text);
+    if (toCorrect !== null) return words.join(" ") === toCorrect;
     if (asked.length >= 4 && longestRun(words, asked) >= Math.max(4, 0.75 * asked.length)) return true;
     // Only whole sentences: "The capital of France is" may go on with what was asked for.
     const [first = "", second = ""] = sentencesOf(text.slice(0, lastWholeSentence(text)));
@@ -294,6 +298,3 @@ function suspectTail(text: string, told: readonly string[][]): number {
   }
   return count === 0 ? text.length : (places.at(-count) ?? text.length);
 }
-
-/** The end of the last whole sentence, or 0. */
-export const lastWholeSentence = (text: string): number => sentenceEnds(text).at(-1) ?? 0;

@@ -4,7 +4,7 @@
  * (classifier-free guidance, arXiv 2306.17806). It costs a second step for each token.
  */
 import { asksForOtherLanguage, type Language } from "../../lib/language.ts";
-import { asksAboutWorld, asksForCode, asksForJoke } from "../../lib/questions.ts";
+import { asksAboutWorld, asksForCode, asksForCorrection, asksForJoke } from "../../lib/questions.ts";
 import { isGreeting } from "./openings.ts";
 import type { Slot } from "./prefix-cache.ts";
 import type { ChatMessage } from "./protocol.ts";
@@ -30,11 +30,13 @@ export const withOtherMessage = (messages: readonly ChatMessage[]): ChatMessage[
 /**
  * A greeting asks for no more than the other message, whose language would count in any other conversation. A translation
  * is often of a greeting: with guidance, "Bonjour" is what is likely after any message. What a question makes likelier is
- * seldom what is true: with guidance, water boils at 1.802 degrees, and code loses the marks that it stands between.
+ * seldom what is true: with guidance, water boils at 1.802 degrees, code loses the marks that it stands between, and a correction its words.
  */
 export const wantsGuidance = (question: string, language: Language): boolean =>
   language === "en" &&
-  ![isGreeting, asksForOtherLanguage, asksAboutWorld, asksForCode, asksForJoke].some((unguided) => unguided(question));
+  ![isGreeting, asksForOtherLanguage, asksAboutWorld, asksForCode, asksForCorrection, asksForJoke].some((unguided) =>
+    unguided(question),
+  );
 
 export interface GuidanceOptions {
   stepper: Stepper;

@@ -1,5 +1,5 @@
 /**
- * What an assistant says to messages that are about itself, or about how somebody feels. Left alone, the small model
+ * What an assistant says to messages that are about itself or about how somebody feels, and to a farewell. Left alone, the small model
  * makes up a life, an owner and abilities, and is glad that somebody is lonely. A character that its owner has described
  * answers as it likes. English only.
  */
@@ -131,7 +131,18 @@ const JUDGEMENTS = [
   },
 ];
 
-const ALL = [...OF_LIFE, ...OF_ITSELF, ...FEELINGS, ...JUDGEMENTS];
+const FROM = "(?:,? \\p{L}+)?";
+const PARTINGS = [
+  {
+    parting: `(?:(?:many )?thanks|thank you|thx|cheers)(?: (?:so much|very much|a lot))?(?: for [^?,.]{1,40})?${FROM}`,
+    beginning: "You are welcome!",
+  },
+  { parting: `(?:good)?bye(?:[- ]?bye)?(?: for now)?${FROM}`, beginning: "Goodbye! I hope to see you again soon." },
+  { parting: `see (?:you|ya)(?: (?:later|soon|tomorrow|then|around))?${FROM}`, beginning: "See you soon!" },
+  { parting: `good ?night${FROM}`, beginning: "Good night! Sleep well." },
+].map(({ parting, beginning }) => ({ asked: new RegExp(`^\\W*${parting}\\W*$`, "iu"), beginning }));
+
+const ALL = [...OF_LIFE, ...OF_ITSELF, ...FEELINGS, ...JUDGEMENTS, ...PARTINGS];
 
 /** Null for any other message, and for another character. */
 export function replyTo(question: string, messages: readonly ChatMessage[]): Reply | null {
