@@ -2,6 +2,7 @@
 import { fileNameIn, filesMentioned, folderIn, nameOfNote, passagesOf, timeZoneIn } from "./details.ts";
 import type { ToolName } from "./examples.ts";
 import { calculationsIn } from "./expression.ts";
+import { formulaIn } from "./formula.ts";
 import { namesIn, tell } from "./tell.ts";
 import type { ToolUse } from "./tool-use.ts";
 
@@ -43,7 +44,7 @@ async function* firstCall(
       return { call: { name: "now", input: timeZone === null ? {} : { timeZone } } };
     }
     case "run_javascript": {
-      const code = yield* chooseText(calculationsIn(message));
+      const code = formulaIn(message)?.code ?? (yield* chooseText(calculationsIn(message)));
       return code === null ? null : { call: { name: "run_javascript", input: { code } } };
     }
     case "list_files": {

@@ -3,6 +3,8 @@
  * fixed, and everything in them comes from the call and its result.
  */
 
+import { formulaIn } from "./formula.ts";
+
 /** A call that was made, with what came back. */
 export interface MadeCall {
   name: string;
@@ -26,7 +28,7 @@ export function tell({ name, input, output, isError }: MadeCall, question: strin
     case "now":
       return tellTime(said, given, question) ?? failed(said);
     case "run_javascript":
-      return tellResult(said, String(given.code)) ?? failed(said);
+      return tellResult(said, String(given.code), question) ?? failed(said);
     case "list_files":
       return tellNames(said);
     case "read_file":
@@ -84,18 +86,21 @@ const fullDate = (at: number): string =>
   new Intl.DateTimeFormat("en-GB", { timeZone: "UTC", dateStyle: "full" }).format(at);
 
 /** "result: 391" */
-function tellResult(said: string, code: string): string | null {
+function tellResult(said: string, code: string, question: string): string | null {
   const json = /^result: (\S+)$/.exec(said)?.[1];
   if (json === undefined) return null;
-  const shown = code.replaceAll("*", "×").replaceAll("/", "÷").replaceAll(" - ", " − ");
+  const formula = formulaIn(question);
+  const isFormula = formula?.code === code;
+  const shown = isFormula ? formula.shown : code.replaceAll("*", "×").replaceAll("/", "÷").replaceAll(" - ", " − ");
   // JSON has no infinity: something was divided by zero.
   if (json === "null") return `${shown} has no result.`;
   const value = Number(json);
   if (Number.isNaN(value)) return null;
+  const unit = isFormula && formula.unit !== "" ? ` ${formula.unit}` : "";
   const exact = Number(value.toPrecision(12));
   const short = Number(value.toPrecision(6));
   const isExact = Number(value.toFixed(6)) === exact && Math.abs(value) <= Number.MAX_SAFE_INTEGER;
-  return isExact ? `${shown} = ${exact}` : `${shown} ≈ ${short}`;
+  return isExact ? `${shown} = ${exact}${unit}` : `${shown} ≈ ${short}${unit}`;
 }
 
 /** "notes/oslo.md (57 bytes)", one a line. */

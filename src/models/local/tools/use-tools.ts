@@ -11,6 +11,7 @@ import type { Tokenizer } from "../tokenizer.ts";
 import { type Call, nextStep } from "./calls.ts";
 import { choose } from "./choose.ts";
 import { EXAMPLES, type ToolName } from "./examples.ts";
+import { formulaIn } from "./formula.ts";
 import { REFUSALS } from "./offered.ts";
 import { tell } from "./tell.ts";
 import type { ToolUse } from "./tool-use.ts";
@@ -56,7 +57,10 @@ export function withTools(use: ToolUse, parts: ToolUseParts, answer: () => Gener
 async function* useTools(use: ToolUse, parts: ToolUseParts): AsyncGenerator<void, Step> {
   const { question, offered, made } = use;
   const refused = REFUSED.filter((name) => !offered.includes(name));
-  const wanted = await parts.findWanted(question, [...offered, ...refused]);
+  const isFormula = offered.includes("run_javascript") && formulaIn(question) !== null;
+  const wanted: WantedTool | null = isFormula
+    ? { name: "run_javascript", worked: [] }
+    : await parts.findWanted(question, [...offered, ...refused]);
   if (wanted !== null && refused.includes(wanted.name)) return { text: REFUSALS[wanted.name] ?? "" };
   if (wanted === null) {
     // What was offered has changed since the call.
