@@ -70,3 +70,11 @@ const CODE =
   /\b(?:write|give|show|make)\b.{0,40}\b(?:code|function|program|script|query|regex|html|dockerfile|(?:for|while) loop|(?:bash|shell|linux|git|terminal) command)\b/i;
 /** "Write a function that adds two numbers." */
 export const asksForCode = (question: string): boolean => CODE.test(question);
+
+const EMAIL = /\b(?:write|draft|compose|send|need|make)\b.{0,30}\be-?mails?\b/i;
+/** "Write an email to my boss." */
+export const asksForEmail = (message: string): boolean => EMAIL.test(message);
+
+const RECIPE = /\brecipe (?:for|with)\b|\b(?:give|tell|know|need)\b.{0,30}\brecipe\b/i;
+/** "Give me a recipe for pancakes." */
+export const asksForRecipe = (message: string): boolean => RECIPE.test(message);

@@ -3,8 +3,10 @@ import {
   asksForAnyFact,
   asksForCode,
   asksForCorrection,
+  asksForEmail,
   asksForHaiku,
   asksForJoke,
+  asksForRecipe,
   asksForSummary,
   isStatement,
   needsSomething,
@@ -63,6 +65,30 @@ const KINDS: readonly (WorkedExamples & { asked: { test(message: string): boolea
       ],
     ],
     subjects: [],
+  },
+  {
+    asked: { test: asksForEmail },
+    exchanges: [
+      [
+        "Write an email to my landlord about a broken lamp.",
+        "Subject: Broken lamp\n\nDear [Name],\n\nThe lamp in the hall has been broken since Monday. Could you please have it repaired this week?\n\nKind regards,\n[Your name]",
+      ],
+    ],
+    subjects: ["lamp", "landlord"],
+  },
+  {
+    asked: { test: asksForRecipe },
+    exchanges: [
+      [
+        "Give me a recipe for tomato soup.",
+        "You need 500 g of tomatoes, 1 onion, 500 ml of stock, a little oil and salt.\n\n1. Chop the onion and fry it in the oil.\n2. Add the tomatoes, the stock and the salt.\n3. Cook for 20 minutes, then blend the soup.",
+      ],
+      [
+        "Give me a recipe for shortbread.",
+        "You need 250 g of flour, 150 g of butter, 80 g of sugar and 1 pinch of salt.\n\n1. Mix the butter with the sugar, then add the flour and the salt.\n2. Roll out the dough and cut it into fingers.\n3. Bake them at 170 °C for 20 minutes.",
+      ],
+    ],
+    subjects: ["shortbread", "fingers"],
   },
   {
     asked: /\bsql\b/i,

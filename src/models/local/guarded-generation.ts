@@ -10,6 +10,7 @@ import type { Fault, Guard } from "./guards.ts";
 import { commonTokens, type Guide } from "./guidance.ts";
 import { introduces } from "./introduction.ts";
 import type { LengthWish } from "./length-wish.ts";
+import { mayFollow } from "./openings.ts";
 import { chooseToken } from "./sampling.ts";
 import { possibleStart } from "./text-stream.ts";
 
@@ -63,8 +64,6 @@ const SENTENCE_WORDS = 8;
 const CLOSING = 0.75;
 /** "I like music, but I don't": such a turn may become a fault, so it is shown with its whole sentence. */
 const TURN = /,? but\b[^.!?\n]*$|,\s*$/i;
-/** Something must be named next, and neither a list nor a title. */
-const NAMES_NEXT = /\b(?:such as|for example by) ?$/i;
 /** A sentence of one part: it has listed nothing. */
 const ONE_PART = /^[^,;:.!?\n]{12,}[.!]\s*$/;
 
@@ -230,9 +229,7 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
     const sampling = { ...options.sampling, temperature: temperature() };
     const token = chooseToken(logits, new Set(answer), sampling, options.random);
     const ended = tokenizer.ends.has(token);
-    // "such as:" begins a list, which would be cut.
-    const beginsList = NAMES_NEXT.test(text) && !/^\s*\p{L}/u.test(textOf([token]));
-    if (beginsList || (ended && endsTooSoon(text, wish))) {
+    if (!mayFollow(text, textOf([token])) || (ended && endsTooSoon(text, wish))) {
       ban(answer.length, [...answer, token]);
       setAnswer(answer);
       return { text: "" };

@@ -2,7 +2,7 @@
  * How long an answer should be, as its conversation asks: told to answer "in two sentences", a small model writes five,
  * so its answer is ended after two.
  */
-import { asksForJoke } from "../../lib/questions.ts";
+import { asksForEmail, asksForJoke, asksForRecipe } from "../../lib/questions.ts";
 import { asksForAdvice, asksForNews, asksForWorks, isGreeting } from "./openings.ts";
 import type { ChatMessage } from "./protocol.ts";
 
@@ -88,7 +88,8 @@ export function lengthWished(messages: readonly ChatMessage[]): LengthWish {
   if (asked) return asked.words < ENDLESS || FEWER.test(question) ? asked : { ...asked, least: asked.sentences };
   const counted = numberIn(COUNTED, question) ?? 1;
   if (counted > 1) return { sentences: counted, least: 1, items: counted, words: ENDLESS };
-  if (LONG.test(question)) return { sentences: ENDLESS, least: 1, items: 0, words: ENDLESS };
+  if (LONG.test(question) || asksForEmail(question) || asksForRecipe(question))
+    return { sentences: ENDLESS, least: 1, items: 0, words: ENDLESS };
   const usual = { sentences: sentencesFor(question), least: 1, items: 0, words: ENDLESS };
   return wishIn(instructions.join("\n")) ?? usual;
 }

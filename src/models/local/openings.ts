@@ -3,7 +3,14 @@
  * with "I recommend" gives advice.
  */
 import type { Language } from "../../lib/language.ts";
-import { asksForCode, asksForJoke, isStatement, needsSomething } from "../../lib/questions.ts";
+import {
+  asksForCode,
+  asksForEmail,
+  asksForJoke,
+  asksForRecipe,
+  isStatement,
+  needsSomething,
+} from "../../lib/questions.ts";
 import { wordsOf } from "../../lib/words.ts";
 
 const WELCOME: Readonly<Record<Language, readonly string[]>> = {
@@ -66,6 +73,15 @@ export function continuationFor(question: string): ((sentence: string) => string
   if (!asksForAdvice(question) || asksForWorks(question) || HOW_MUCH.test(question)) return null;
   const toDo = ASKS_WHAT_TO_DO.test(question);
   return (sentence) => (toDo && !NAMES_THINGS.test(sentence) ? ", for example by" : ", such as");
+}
+
+const NAMES_NEXT = /\b(?:such as|for example by) ?$/i;
+const GENRES_NEXT = /\bgenres such as ?$/i;
+
+/** "such as:" would begin a list, which is cut, and a capital after "genres such as" a title, which is made up. */
+export function mayFollow(text: string, next: string): boolean {
+  if (!NAMES_NEXT.test(text)) return true;
+  return (GENRES_NEXT.test(text) ? /^\s*\p{Ll}/u : /^\s*\p{L}/u).test(next);
 }
 
 /** It has neither a window nor a newspaper. */
@@ -175,6 +191,8 @@ const KINDS: readonly Kind[] = [
     asked: /\b(?:do|would) you (?:like|prefer|enjoy)\b|\bmagst du\b|\bte gusta\b/iu,
     openings: { en: ["I like", "I love", "I do not like"], de: ["Ich mag"], es: ["Me gusta"] },
   },
+  { ownLast: true, asked: { test: asksForRecipe }, openings: { en: ["You need"], de: [], es: [] } },
+  { ownLast: true, asked: { test: asksForEmail }, openings: { en: ["Subject:"], de: [], es: [] } },
   { ownLast: true, asked: { test: needsSomething }, openings: { en: ["You could"], de: [], es: [] } },
   {
     asked: { test: isStatement },
