@@ -30,8 +30,13 @@ export interface Answering {
   cancel(reason: AppError): void;
 }
 
-/** Starts to ask; returns how to cancel. Throws if the agent cannot be asked now. */
-export type Ask = (listener: UnkeptListener) => () => void;
+/** Whom to ask what. */
+export interface Ask {
+  /** Starts to ask; returns how to cancel. Throws if the agent cannot be asked now. */
+  start(listener: UnkeptListener): () => void;
+  /** A function whose input the answer is; null for an answer in words. */
+  chosen: string | null;
+}
 
 const STOPPED = () =>
   new AppError("instance_not_ready", "the agent's instance was stopped, or the agent deleted, before it had answered", {
@@ -39,7 +44,7 @@ const STOPPED = () =>
   });
 
 /** Asks an agent. `onText` gets each piece of its text as it is written. Throws as `ask` does. */
-export function answer(ask: Ask, clock: Clock, onText: (text: string) => void = () => {}): Answering {
+export function answer({ start, chosen }: Ask, clock: Clock, onText: (text: string) => void = () => {}): Answering {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   // A client that leaves early waits no longer.
   promise.catch(() => {});
@@ -48,7 +53,7 @@ export function answer(ask: Ask, clock: Clock, onText: (text: string) => void = 
   let model: string | null = null;
   let isTainted = false;
   let why: AppError | null = null;
-  const stop = ask((event) => {
+  const stop = start((event) => {
     switch (event.type) {
       case "started":
         model = event.model;
@@ -61,7 +66,7 @@ export function answer(ask: Ask, clock: Clock, onText: (text: string) => void = 
         break;
       case "delta":
         text += event.text;
-        onText(event.text);
+        if (chosen === null) onText(event.text);
         break;
       case "usage":
         usage = {
@@ -79,16 +84,13 @@ export function answer(ask: Ask, clock: Clock, onText: (text: string) => void = 
           const retryAfterSeconds = secondsUntil(clock, outcome.retryAt);
           reject(new AppError(outcome.code, outcome.message, { retryAfterSeconds }));
         } else if (outcome.kind !== "completed") reject(why ?? STOPPED());
-        else
-          resolve({
-            text,
-            calls,
-            usage,
-            model,
-            steps,
-            isTainted,
-            finish: calls.length > 0 ? "tool_calls" : outcome.finishReason,
-          });
+        else {
+          const finish = calls.length > 0 ? "tool_calls" : outcome.finishReason;
+          // OpenAI says `stop` of a call that it did not decide on.
+          const said =
+            chosen === null ? { text, calls } : { text: "", calls: [{ id: newId("call"), name: chosen, input: text }] };
+          resolve({ ...said, usage, model, steps, isTainted, finish });
+        }
       }
     }
   });

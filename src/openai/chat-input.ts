@@ -4,13 +4,15 @@ import type { Asked } from "../messages/runs/unkept-runs.ts";
 import type { OutputForm } from "../models/engine.ts";
 import type { AnswerLimits } from "../runtime/protocol.ts";
 import {
+  chosenFunction,
   FunctionDefinition,
   type FunctionRules,
   functionList,
+  functionName,
   functionsOf,
   outputFormOf,
   schemaFields,
-  toolChoice,
+  toolChoiceOf,
 } from "./functions.ts";
 import { type Said, toTurns } from "./turns.ts";
 
@@ -88,7 +90,9 @@ export const ChatRequest = z.lazy(() => {
     tools: functionList(
       z.object({ type: z.literal("function", { error: "function" }), function: FunctionDefinition }),
     ).nullish(),
-    tool_choice: toolChoice.nullish(),
+    tool_choice: toolChoiceOf(
+      z.object({ type: z.literal("function"), function: z.object({ name: functionName }) }),
+    ).nullish(),
     parallel_tool_calls: flag.nullish(),
     response_format: z
       .discriminatedUnion(
@@ -117,12 +121,11 @@ export function askedInChat(request: ChatRequest, rules: FunctionRules & { sees:
     if (message.role === "system" || message.role === "developer") instructions.push(textOf(message.content));
     else said.push(saidOf(message, `messages.${at}`));
   }
-  const offered = request.tool_choice === "none" ? [] : (request.tools ?? []);
-  const functions = functionsOf(
-    offered.map((tool) => tool.function),
-    rules,
-  );
-  const output = formOf(request);
+  const offered = request.tool_choice === "none" ? [] : (request.tools ?? []).map((tool) => tool.function);
+  const chosen = chosenFunction(chosenInChat(request), offered);
+  if (chosen !== null) instructions.push(chosen.instruction);
+  const functions = functionsOf(chosen === null ? offered : [], rules);
+  const output = chosen?.output ?? formOf(request);
   return {
     ...toTurns(said, "messages", rules.sees),
     extras: {
@@ -132,6 +135,10 @@ export function askedInChat(request: ChatRequest, rules: FunctionRules & { sees:
     },
   };
 }
+
+/** The name of the function that is to be called, or null. */
+export const chosenInChat = ({ tool_choice: choice }: ChatRequest): string | null =>
+  typeof choice === "object" && choice !== null ? choice.function.name : null;
 
 export function limitsOf(
   { temperature, stop }: { temperature?: number | null | undefined; stop?: string | string[] | null | undefined },

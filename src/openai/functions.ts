@@ -30,10 +30,12 @@ export const FunctionDefinition = z.lazy(() =>
 export const functionList = <S extends z.ZodType>(one: S) =>
   z.array(one, { error: "a list of functions" }).max(MAX_FUNCTIONS, { error: `at most ${MAX_FUNCTIONS} functions` });
 
-/** Checked when it is known that nothing else would be: no model could be told of it. */
-export const toolChoice = z.enum(["auto", "none"], {
-  error: "auto or none: an agent decides by itself whether it calls a function",
-});
+/** A choice of one function has its name where each surface says: `named`. */
+export const toolChoiceOf = <S extends z.ZodType>(named: S) =>
+  z.union([z.enum(["auto", "none"]), named], {
+    error: "auto, none, or one of the functions by its name: otherwise an agent decides whether it calls one",
+  });
+export const functionName = name;
 
 export const schemaFields = {
   name,
@@ -51,6 +53,33 @@ export function outputFormOf(given: SchemaFields | null, param: string): OutputF
 }
 
 type Definition = z.output<typeof FunctionDefinition>;
+
+/** A function that is to be called whatever the agent thinks: its answer is the input of that call. */
+export interface ChosenFunction {
+  output: OutputForm;
+  /** For the agent. */
+  instruction: string;
+}
+
+/**
+ * Null where none is chosen by its name. Nothing is asked of the model but a structured answer, so that one which can
+ * call no functions serves as well. Throws `invalid_request` for one that is not offered, or whose schema cannot be
+ * checked.
+ */
+export function chosenFunction(name: string | null, offered: readonly Definition[]): ChosenFunction | null {
+  if (name === null) return null;
+  const at = offered.findIndex((one) => one.name === name);
+  const chosen = offered[at];
+  if (chosen === undefined) {
+    throw new AppError("invalid_request", "tool_choice: expected the name of one of tools", { param: "tool_choice" });
+  }
+  const { parameters, description, strict } = chosen;
+  const schema = requireSchema(parameters ?? { type: "object", properties: {} }, `tools.${at}`);
+  return {
+    output: { name, schema, ...(strict != null && { strict }) },
+    instruction: `Your answer is the input of a call of the function ${name}${description ? `: ${description}` : "."}`,
+  };
+}
 
 /** What decides whether an agent may be given functions. */
 export interface FunctionRules {

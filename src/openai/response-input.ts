@@ -4,13 +4,15 @@ import type { Asked } from "../messages/runs/unkept-runs.ts";
 import type { OutputForm } from "../models/engine.ts";
 import { imageUrl, limitsOf, modelName, temperature, tokenCount } from "./chat-input.ts";
 import {
+  chosenFunction,
   FunctionDefinition,
   type FunctionRules,
   functionList,
+  functionName,
   functionsOf,
   outputFormOf,
   schemaFields,
-  toolChoice,
+  toolChoiceOf,
 } from "./functions.ts";
 import { type Said, toTurns } from "./turns.ts";
 
@@ -60,7 +62,7 @@ export const ResponseRequest = z.lazy(() =>
         ...FunctionDefinition.unwrap().shape,
       }),
     ).nullish(),
-    tool_choice: toolChoice.nullish(),
+    tool_choice: toolChoiceOf(z.object({ type: z.literal("function"), name: functionName })).nullish(),
     parallel_tool_calls: flag.nullish(),
     text: z
       .object({
@@ -117,20 +119,29 @@ export function askedInResponse(
   rules: FunctionRules & { sees: boolean },
 ): Asked {
   const { said, instructions } = saidIn(request);
-  const all = [...(request.instructions ? [request.instructions] : []), ...instructions];
   const offered = request.tool_choice === "none" ? [] : (request.tools ?? []);
+  const chosen = chosenFunction(chosenInResponse(request), offered);
+  const all = [
+    ...(request.instructions ? [request.instructions] : []),
+    ...instructions,
+    ...(chosen ? [chosen.instruction] : []),
+  ];
   const { turns, isTainted } = toTurns([...before.said, ...said], "input", rules.sees);
   return {
     turns,
     // What was said before is known: it is as it was then, unless this request adds to what was answered.
     isTainted: before.isTainted || (isTainted && said.some(({ kind }) => kind !== "user")),
     extras: {
-      functions: functionsOf(offered, rules),
+      functions: functionsOf(chosen === null ? offered : [], rules),
       ...(all.length > 0 && { instructions: all.join("\n\n") }),
-      limits: limitsOf(request, request.max_output_tokens, formOf(request)),
+      limits: limitsOf(request, request.max_output_tokens, chosen?.output ?? formOf(request)),
     },
   };
 }
+
+/** The name of the function that is to be called, or null. */
+export const chosenInResponse = ({ tool_choice: choice }: ResponseRequest): string | null =>
+  typeof choice === "object" && choice !== null ? choice.name : null;
 
 function formOf({ text: asked }: ResponseRequest): OutputForm | undefined {
   const form = asked?.format;

@@ -16,12 +16,12 @@ import type { Asked } from "../messages/runs/unkept-runs.ts";
 import type { ModelAbilities } from "../models/engine.ts";
 import { type Answer, type Ask, answer } from "./answering.ts";
 import { ChatCompletion, chatChunks, chatCompletion, newHeading } from "./chat-answer.ts";
-import { askedInChat, ChatRequest } from "./chat-input.ts";
+import { askedInChat, ChatRequest, chosenInChat } from "./chat-input.ts";
 import { type Embed, EmbeddingRequest, Embeddings } from "./embeddings.ts";
 import type { FunctionRules } from "./functions.ts";
 import { type AgentModels, Model, ModelList } from "./models.ts";
 import { answeredResponse, openResponse, ResponseRecord, responseEvents } from "./response-answer.ts";
-import { askedInResponse, ResponseRequest, saidIn } from "./response-input.ts";
+import { askedInResponse, chosenInResponse, ResponseRequest, saidIn } from "./response-input.ts";
 import type { StoredResponses } from "./stored-responses.ts";
 import { type AnswerWriter, streamAnswer } from "./stream.ts";
 
@@ -75,13 +75,19 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
     const { tools, images = false } = abilitiesOf(agent);
     return { canCall: tools === true, isTool: (name) => isTool(agent.instanceId, name), sees: images };
   };
-  const asking =
-    ({ instance, agent }: FoundAgent, asked: Asked, causedRun: (runId: string) => void): Ask =>
-    (listener) =>
+  const asking = (
+    { instance, agent }: FoundAgent,
+    asked: Asked,
+    chosen: string | null,
+    causedRun: (runId: string) => void,
+  ): Ask => ({
+    chosen,
+    start: (listener) =>
       messages.ask(instance, agent, asked, (event) => {
         if (event.type === "queued") causedRun(event.runId);
         listener(event);
-      });
+      }),
+  });
 
   /** Holds a place until the agent has answered, and cancels it if the client leaves or its credential ends. */
   async function whole<T>(
@@ -190,7 +196,7 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
       async handle({ caller, body, request, requestId, causedRun }) {
         const input = await body();
         const found = models.agentOf(caller, input.model);
-        const ask = asking(found, askedInChat(input, rulesFor(found.agent)), causedRun);
+        const ask = asking(found, askedInChat(input, rulesFor(found.agent)), chosenInChat(input), causedRun);
         const heading = newHeading(found.agent.agentId, clock.now());
         if (input.stream !== true) return whole(caller, request, 0, ask, (given) => chatCompletion(heading, given));
         const withUsage = input.stream_options?.include_usage === true;
@@ -234,7 +240,7 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
         const save = async (given: Answer) => {
           if (isKept) await stored.add(found, { ...about, answer: given });
         };
-        const ask = asking(found, asked, causedRun);
+        const ask = asking(found, asked, chosenInResponse(input), causedRun);
         if (input.stream === true) return streamed(caller, request, before.bytes, ask, responseEvents(open), save);
         return whole(caller, request, before.bytes, ask, async (given) => {
           await save(given);

@@ -73,12 +73,19 @@ export function askedText({
   const form = limits?.output;
   return [
     ...(instructions === undefined ? [] : [cut(instructions, Math.floor(roomOf(model.contextTokens) / 2))]),
-    ...(form === undefined ? [] : [`${OUTPUT_HEADING}\n${JSON.stringify(form.schema)}`]),
+    ...(form === undefined ? [] : [formText(form.schema)]),
   ];
 }
 
-const OUTPUT_HEADING =
-  "Answer with one JSON value and nothing else: no words around it, no Markdown. It must fit this JSON Schema:";
+/** What `json_object` asks for. Shown a schema that says no more, a small model answers with that schema. */
+const ANY_OBJECT = '{"type":"object"}';
+
+function formText(schema: unknown): string {
+  const wanted = JSON.stringify(schema);
+  return wanted === ANY_OBJECT
+    ? "Answer with one JSON object and nothing else: no words around it, no Markdown."
+    : `Answer with one JSON value and nothing else: no words around it, no Markdown. It must fit this JSON Schema:\n${wanted}`;
+}
 
 const CUT_MARK = "\n[… cut here, because it is too long …]\n";
 

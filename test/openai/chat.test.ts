@@ -168,6 +168,33 @@ test("response_format json_schema: the form is passed on, and an answer that doe
   expect(it.asked().at(-1)?.content).toContain("age is not integer");
 });
 
+test("a function that is chosen by its name is called, by a model that is asked for a structured answer", async () => {
+  const asked = {
+    model: it.agent,
+    messages: [user("Is it raining in Oslo?")],
+    tools: [{ type: "function" as const, function: WEATHER }],
+    tool_choice: { type: "function" as const, function: { name: WEATHER.name } },
+  };
+  it.mock.script({ kind: "text", tokens: ["It is."] }, { kind: "text", tokens: ['{"city": ', '"Oslo"}'] });
+  const { choices } = await it.client.chat.completions.create(asked);
+  expect(choices[0]).toMatchObject({
+    finish_reason: "stop",
+    message: { content: null, tool_calls: [{ function: { name: "get_weather", arguments: '{"city": "Oslo"}' } }] },
+  });
+  const { body } = it.mock.requests.at(-1) ?? {};
+  expect(body.response_format).toMatchObject({ json_schema: { name: "get_weather", schema: WEATHER.parameters } });
+  expect(JSON.stringify(body.tools ?? [])).not.toContain("get_weather");
+  expect(body.messages[0].content).toContain(`get_weather: ${WEATHER.description}`);
+
+  it.mock.script({ kind: "text", tokens: ['{"city":"Oslo"}'] });
+  const stream = await it.client.chat.completions.create({ ...asked, stream: true });
+  const deltas = (await Array.fromAsync(stream)).flatMap((chunk) => chunk.choices.map(({ delta }) => delta));
+  expect(deltas.map(({ content }) => content ?? "").join("")).toBe("");
+  expect(deltas.flatMap(({ tool_calls: calls = [] }) => calls.map((one) => one.function))).toEqual([
+    { name: "get_weather", arguments: '{"city":"Oslo"}' },
+  ]);
+});
+
 test("an answer that never fits is 502 output_invalid, after two repairs, and no text of it is shown", async () => {
   const wrong = { kind: "text" as const, tokens: ["no JSON"] };
   it.mock.script(wrong, wrong, wrong);

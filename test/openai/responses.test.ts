@@ -240,6 +240,26 @@ test("text.format json_schema gives the value, as the client parses it", async (
   expect(response.output_parsed as unknown).toEqual({ name: "Ada", age: 36 });
 });
 
+test("a function that is chosen by its name is called, and its result continues the response", async () => {
+  it.mock.script({ kind: "text", tokens: ['{"city":"Oslo"}'] });
+  const choice = { type: "function" as const, name: WEATHER.name };
+  const tools = [{ type: "function" as const, strict: true, ...WEATHER }];
+  const asked = { model: it.agent, input: "Is it raining in Oslo?", tools, tool_choice: choice };
+  const first = await it.client.responses.create(asked);
+  expect(first.tool_choice).toEqual(choice);
+  const [call, ...others] = first.output;
+  if (call?.type !== "function_call") throw new Error(`a ${call?.type} is no call`);
+  expect(others).toEqual([]);
+  expect(call).toMatchObject({ name: "get_weather", arguments: '{"city":"Oslo"}' });
+  it.mock.script({ kind: "text", tokens: ["Yes."] });
+  const next = await it.client.responses.create({
+    model: it.agent,
+    previous_response_id: first.id,
+    input: [{ type: "function_call_output", call_id: call.call_id, output: "rain" }],
+  });
+  expect(next.output_text).toBe("Yes.");
+});
+
 test("an answer that had to end early is incomplete, and a model that fails ends the stream with response.failed", async () => {
   it.mock.script({ kind: "text", tokens: ["Once upon"], finish: "length" });
   const short = await it.client.responses.create({ model: it.agent, input: "a story", max_output_tokens: 2 });

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { readDefaultFiles } from "../../src/agents/default-files.ts";
+import type { JsonSchema } from "../../src/lib/json-schema.ts";
 import { filesFor } from "../../src/messages/runs/prepare.ts";
 import type { ModelAbilities } from "../../src/models/engine.ts";
 import { buildPrompt, toMessages } from "../../src/runtime/prompt.ts";
@@ -166,4 +167,13 @@ test("an installed skill is in the prompt", () => {
   const [system = ""] = promptFor(["Hello!"], withFile("SOUL.md", SOUL), SMALL, { skills });
   expect(system).toContain("Look at the sky.");
   expect(system).toStartWith(SOUL);
+});
+
+test("a schema is shown where it says more than that the answer is an object: a small model would answer with it", () => {
+  const systemFor = (schema: JsonSchema) =>
+    promptFor(["Hello!"], undefined, SMALL, { limits: { output: { name: "answer", schema } } })[0] ?? "";
+  expect(systemFor({ type: "object" })).toContain("one JSON object");
+  expect(systemFor({ type: "object" })).not.toContain("{");
+  const schema: JsonSchema = { type: "object", properties: { age: { type: "integer" } } };
+  expect(systemFor(schema)).toContain(JSON.stringify(schema));
 });
