@@ -77,15 +77,14 @@ export function askedText({
   ];
 }
 
-/** What `json_object` asks for. Shown a schema that says no more, a small model answers with that schema. */
-const ANY_OBJECT = '{"type":"object"}';
+/** Whether the schema says nothing but that it is an object, as `json_object` does. */
+export const isAnyObject = (schema: unknown): boolean => JSON.stringify(schema) === '{"type":"object"}';
 
-function formText(schema: unknown): string {
-  const wanted = JSON.stringify(schema);
-  return wanted === ANY_OBJECT
+/** Shown a schema that says no more, a small model answers with that schema. */
+const formText = (schema: unknown): string =>
+  isAnyObject(schema)
     ? "Answer with one JSON object and nothing else: no words around it, no Markdown."
-    : `Answer with one JSON value and nothing else: no words around it, no Markdown. It must fit this JSON Schema:\n${wanted}`;
-}
+    : `Answer with one JSON value and nothing else: no words around it, no Markdown. It must fit this JSON Schema:\n${JSON.stringify(schema)}`;
 
 const CUT_MARK = "\n[… cut here, because it is too long …]\n";
 

@@ -5,8 +5,17 @@
 
 import { asksForOtherLanguage, type Language, languageOf } from "../lib/language.ts";
 import { asStatement, needsTelling, notesFor, REMEMBERS, recallQuestion, statementsFor } from "../lib/recall.ts";
-import { RECALL, type WorkedExamples, workedExamples } from "../lib/worked-examples.ts";
-import { askedText, cut, NO_TURNS, type Prompt, roomOf, SKILLS_HEADING, skillLine } from "./prompt-room.ts";
+import { RECALL, STRUCTURED, type WorkedExamples, workedExamples } from "../lib/worked-examples.ts";
+import {
+  askedText,
+  cut,
+  isAnyObject,
+  NO_TURNS,
+  type Prompt,
+  roomOf,
+  SKILLS_HEADING,
+  skillLine,
+} from "./prompt-room.ts";
 import type { RunInput, Turn } from "./protocol.ts";
 
 /** What it takes of a run. */
@@ -79,8 +88,14 @@ function skillTexts({ skills }: Frame): string[] {
 }
 
 /** Examples of what a message asks for, what is remembered, and what of the conversation it refers to. */
-function turnsBefore(message: string, turns: readonly Turn[], { files, memories = [] }: RunInput): Turn[] {
+function turnsBefore(message: string, turns: readonly Turn[], { files, memories = [], limits }: RunInput): Turn[] {
   const facts = factsFor(message, turns, files, memories);
+  if (limits?.output !== undefined) {
+    const known = facts.length > 0 ? facts : memories;
+    // Which members it is to have, only the message says then.
+    const examples = isAnyObject(limits.output.schema) ? [] : turnsOf(STRUCTURED);
+    return [...examples, ...known.flatMap(told), ...recalled(turns, message)];
+  }
   if (facts.length > 0) return [...turnsOf(RECALL), ...facts.flatMap(told)];
   return [...turnsOf(workedExamples(message)), ...memories.flatMap(told), ...recalled(turns, message)];
 }

@@ -169,11 +169,21 @@ test("an installed skill is in the prompt", () => {
   expect(system).toStartWith(SOUL);
 });
 
+const AGE: JsonSchema = { type: "object", properties: { age: { type: "integer" } } };
+
 test("a schema is shown where it says more than that the answer is an object: a small model would answer with it", () => {
   const systemFor = (schema: JsonSchema) =>
     promptFor(["Hello!"], undefined, SMALL, { limits: { output: { name: "answer", schema } } })[0] ?? "";
   expect(systemFor({ type: "object" })).toContain("one JSON object");
   expect(systemFor({ type: "object" })).not.toContain("{");
-  const schema: JsonSchema = { type: "object", properties: { age: { type: "integer" } } };
-  expect(systemFor(schema)).toContain(JSON.stringify(schema));
+  expect(systemFor(AGE)).toContain(JSON.stringify(AGE));
+});
+
+test("an answer that is to be JSON comes after examples in JSON, and after none in words", () => {
+  const turnsFor = (schema: JsonSchema) =>
+    promptFor(["I lost my keys."], undefined, SMALL, { limits: { output: { name: "answer", schema } } }).slice(1, -1);
+  const answers = turnsFor(AGE).filter((_, at) => at % 2 === 1);
+  expect(answers.length).toBeGreaterThan(1);
+  for (const answer of answers) expect(JSON.parse(answer)).toBeObject();
+  expect(turnsFor({ type: "object" })).toEqual([]);
 });
