@@ -3,6 +3,7 @@
  * model repeats whatever else it reads: headings, file names, instructions about tools (docs/eval.md has the figures).
  */
 
+import { inFull, isRequest } from "../lib/follow-ups.ts";
 import { asksForOtherLanguage, type Language, languageOf } from "../lib/language.ts";
 import { asStatement, needsTelling, notesFor, REMEMBERS, recallQuestion, statementsFor } from "../lib/recall.ts";
 import { RECALL, STRUCTURED, type WorkedExamples, workedExamples } from "../lib/worked-examples.ts";
@@ -36,10 +37,7 @@ const OLD_TURN = 300;
 export function shortPrompt(run: RunInput): Prompt {
   const room = roomOf(run.model.contextTokens);
   const system = shortSystemText(run);
-  const turns = run.conversation.map(
-    (turn, at, all): Turn =>
-      turn.role === "user" ? { ...turn, text: asStatement(turn.text, all[at - 1]?.text ?? "") } : turn,
-  );
+  const turns = standingAlone(run.conversation);
   const asked = turns.at(-1);
   const left = Math.max(room - system.length, Math.floor(room / 2));
   const last: Turn[] = asked ? [{ ...asked, text: cut(asked.text, left) }] : [];
@@ -47,6 +45,20 @@ export function shortPrompt(run: RunInput): Prompt {
   const size = [...before, ...last].reduce((sum, { text }) => sum + text.length, 0);
   // Turns that are left out are not mentioned, because the model would talk about them.
   return { system, summary: null, kept: NO_TURNS, turns: size > left ? last : [...before, ...last], dropped: 0 };
+}
+
+/** The turns, with each message in words that say what it means by itself. */
+function standingAlone(turns: readonly Turn[]): Turn[] {
+  const before = { asked: "", answered: "" };
+  return turns.map((turn) => {
+    if (turn.role === "assistant") {
+      before.answered = turn.text;
+      return turn;
+    }
+    const text = inFull(asStatement(turn.text, before.answered), before);
+    before.asked = text;
+    return { ...turn, text };
+  });
 }
 
 /** The system message of a short prompt. */
@@ -160,6 +172,8 @@ function recalled(turns: readonly Turn[], message: string): Turn[] {
     if (recent[start]?.text.trim() === message.trim()) return false;
     if (asksForOtherLanguage(recent[start]?.text ?? "")) return isBefore && isShort && isAboutTranslation(message);
     if (isBefore && isShort && BACK.test(message)) return true;
+    // Another joke or haiku would be the same one.
+    if (isRequest(message) && isRequest(recent[start]?.text ?? "")) return false;
     return [...subjectsOf(recent[start]?.text ?? "")].some((word) => subjects.has(word));
   });
   return chosen.slice(-MAX_EXCHANGES).flatMap((start) => {

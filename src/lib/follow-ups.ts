@@ -1,0 +1,129 @@
+/**
+ * Messages that mean something only after the one before: "And of Italy?", "Another one?", "When was he born?". A small
+ * model takes them for questions of their own, so they are put into whole sentences for it. English only, and by words:
+ * what fits none of the forms stays as it is.
+ */
+import { asksForOtherLanguage } from "./language.ts";
+import { asksAboutWorld } from "./questions.ts";
+
+export interface Before {
+  /** The person's message before, in a whole sentence; empty if there was none. */
+  asked: string;
+  /** What was answered to it. */
+  answered: string;
+}
+
+/** In UTF-16 code units: a longer message says what it means. */
+const LONG = 100;
+const FORMS = [asMany, instead, another, calculated, ofPerson, ofPet];
+
+/** The message in a whole sentence, or as it is. */
+export function inFull(message: string, before: Before): string {
+  const text = message.trim();
+  if (text.length > LONG || before.asked === "" || before.asked.length > 2 * LONG) return message;
+  // "And in Spanish?" needs the translation before it.
+  if (asksForOtherLanguage(before.asked)) return message;
+  for (const form of FORMS) {
+    const full = form(text, before);
+    if (full !== null) return full;
+  }
+  return message;
+}
+
+const INSTEAD =
+  /^(?:(?:and|or|but|so) )?(?:(?:what|how) about|and)\s+(?:(?<preposition>of|in|for|from|about|with|by|on|to) )?(?<other>[^,.!?]{1,40}?)\s*\?*$/i;
+const PERSONAL =
+  /\b(?:i|me|my|we|us|our|you|your|it|that|this|them|they|he|she|him|her|his|then|now|why|how|when|where)\b/i;
+const LAST_NAME = /(?<=\s)(?:\p{Lu}[\p{L}'’-]*)(?: \p{Lu}[\p{L}'’-]*)*(?=[^\p{Lu}]*$)/u;
+const LAST_OBJECT =
+  /(?<=\b(?:of|in|for|from|about|with|by|on|to) )(?:the )?[\p{L}\p{N}'’-]+(?: [\p{L}\p{N}'’-]+)?(?=\W*$)/iu;
+const LAST_NUMBER = /\d+(?:[.,]\d+)*(?=\D*$)/;
+
+const DAY = "(?:the day (?:after tomorrow|before yesterday)|today|tomorrow|yesterday|tonight)";
+const IS_DAY = new RegExp(`^${DAY}$`, "i");
+const LAST_DAY = new RegExp(`(?: ${DAY})?(?=\\W*$)`, "i");
+
+/** "What is the capital of Italy?", for "And of Italy?" after "What is the capital of France?" */
+function instead(text: string, { asked }: Before): string | null {
+  const { preposition, other } = INSTEAD.exec(text)?.groups ?? {};
+  if (other === undefined || PERSONAL.test(other) || !/\?\W*$|^\W*(?:wh|how|who)/i.test(asked)) return null;
+  if (preposition === undefined && !/\?$/.test(text) && /^and\b/i.test(text)) return null;
+  if (IS_DAY.test(other)) return `${asked.replace(/\W*$/, "").replace(LAST_DAY, ` ${other}`)}?`;
+  const places = preposition !== undefined ? [afterWord(preposition), LAST_NAME] : [LAST_NAME, LAST_OBJECT];
+  const place = (/^\d/.test(other) ? [LAST_NUMBER] : places).find((one) => one.test(asked));
+  return place === undefined ? null : `${asked.replace(place, () => other).replace(/\W*$/, "")}?`;
+}
+
+const afterWord = (word: string): RegExp =>
+  new RegExp(`(?<=\\b${word} )(?:the )?[\\p{L}\\p{N}'’-]+(?: [\\p{L}\\p{N}'’-]+){0,2}(?=\\W*$)`, "iu");
+
+const NUMBER = "(?:\\d+|two|three|four|five|six|seven|eight|nine|ten)";
+const MANY = new RegExp(`^(?:and|what about|how about|now) (?<many>${NUMBER} [^?.!]{1,40}?)\\W*$`, "i");
+const FROM_NUMBER = new RegExp(`\\b${NUMBER} .*$`, "is");
+
+/** "Name three vegetables", for "And three vegetables?" after "Name three fruits". */
+function asMany(text: string, { asked }: Before): string | null {
+  const many = MANY.exec(text)?.groups?.many;
+  return many === undefined || !isRequest(asked) || !FROM_NUMBER.test(asked) ? null : asked.replace(FROM_NUMBER, many);
+}
+
+const ABOUT = "(?:about|for|with|that|which|in)";
+const ANOTHER = new RegExp(
+  "^(?:(?:and|ok|okay|please|now|tell me|give me|write|show me|do you (?:have|know))\\W+)*" +
+    `(?:another(?: one)?|one more|a different one|more|one(?= ${ABOUT} ))(?:,? please)?` +
+    `(?: (?<about>${ABOUT} [^?.!]{1,60}?))?(?:,? please)?\\W*$`,
+  "i",
+);
+const FROM_ABOUT = new RegExp(`\\b${ABOUT}\\b.*$`, "is");
+const REQUEST =
+  /^\W*(?:(?:please|can you|could you)\W+)*(?:tell|write|give|show|recommend|suggest|name|list|compose|make|haiku|do you know|i need|i want)\b/i;
+
+/** "Tell me a joke", but no question. */
+export const isRequest = (message: string): boolean => REQUEST.test(message);
+
+/** "Tell me another joke", for "Another one?" after "Tell me a joke". */
+function another(text: string, { asked }: Before): string | null {
+  const found = ANOTHER.exec(text);
+  if (found === null || !isRequest(asked)) return null;
+  const about = found.groups?.about;
+  if (about !== undefined) {
+    return FROM_ABOUT.test(asked) ? asked.replace(FROM_ABOUT, about) : `${asked.replace(/\W*$/, "")} ${about}`;
+  }
+  return /\banother\b/i.test(asked) ? asked : /\ban? /i.test(asked) ? asked.replace(/\ban? /i, "another ") : null;
+}
+
+const RESULT = /[=≈] (-?\d+(?:\.\d+)?)(?: [\p{L}°/]+(?: [\p{L}]+)?)?$/u;
+const CALCULATED =
+  /^(?:(?:and|then|now|ok|okay|what is|what['’]?s|what about|how about)\W+)*(?:(?:that|it|this) )?(?<sign>plus|minus|times|divided by|multiplied by|[-+*/x×÷]) ?(?<number>\d[\d.,]*)\W*$/i;
+
+/** "What is 156 divided by 2?", for "And divided by 2?" after "12 × 13 = 156". */
+function calculated(text: string, { answered }: Before): string | null {
+  const result = RESULT.exec(answered)?.[1];
+  const { sign, number } = CALCULATED.exec(text)?.groups ?? {};
+  return result === undefined || sign === undefined ? null : `What is ${result} ${sign} ${number}?`;
+}
+
+const FULL_NAME = /(?<![.?!] |^)\b\p{Lu}[\p{L}'’-]+(?: (?:van|von|de|da|der|la|\p{Lu}\.))*(?: \p{Lu}[\p{L}'’-]+)+/gu;
+const namesIn = (text: string): string[] => [...text.matchAll(FULL_NAME)].map(([name]) => name);
+const ASKS_WHO_IS = /^\W*who(?: is| was|['’]s)\b/i;
+
+/** "When was William Shakespeare born?", for "When was he born?" after a question of the world and its answer. */
+function ofPerson(text: string, { asked, answered }: Before): string | null {
+  if (!/\b(?:he|she)\b/i.test(text) || !asksAboutWorld(asked) || !asksAboutWorld(text)) return null;
+  const named = namesIn(asked);
+  const told = namesIn(answered).filter((name) => !named.includes(name));
+  const [name] = ASKS_WHO_IS.test(asked) ? [...named, ...told] : told;
+  return name === undefined ? null : text.replace(/\b(?:he|she)\b/i, name);
+}
+
+const HAVING =
+  /\b(?:i|we)(?: have|['’]ve got| have got| got| bought| adopted) (?:an?|one) (?:\p{L}+ )?(?<pet>\p{L}+)\W*$/iu;
+const CALLED =
+  /^(?:(?:he|she|it)(?: is|['’]s) (?:called|named)|(?:his|her|its) name(?: is|['’]s)) (?<name>[\p{L}'’-]+(?: [\p{L}'’-]+){0,2})[.!]*$/iu;
+
+/** "My dog is called Rex.", for "He is called Rex" after "I have a dog." */
+function ofPet(text: string, { asked }: Before): string | null {
+  const pet = HAVING.exec(asked)?.groups?.pet;
+  const name = CALLED.exec(text)?.groups?.name;
+  return pet === undefined || name === undefined ? null : `My ${pet} is called ${name}.`;
+}

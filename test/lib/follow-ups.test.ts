@@ -1,0 +1,53 @@
+import { expect, test } from "bun:test";
+import { inFull } from "../../src/lib/follow-ups.ts";
+
+test.each([
+  ["What is the capital of France?", "Paris.", "And of Italy?", "What is the capital of Italy?"],
+  ["What is the capital of Italy?", "Rome.", "What about Spain?", "What is the capital of Spain?"],
+  ["what is the capital of france", "Paris.", "and italy?", "what is the capital of italy?"],
+  ["What is the capital of South Korea?", "Seoul.", "And of Japan?", "What is the capital of Japan?"],
+  ["Who won the World Cup in 2014?", "Germany.", "And in 2018?", "Who won the World Cup in 2018?"],
+  ["How many miles is 10 km?", "10 km ≈ 6.21371 miles", "And 20?", "How many miles is 20 km?"],
+  ["What time is it in Tokyo?", "It is 9.", "How about New York", "What time is it in New York?"],
+  ["What day is it today?", "Friday.", "And tomorrow?", "What day is it tomorrow?"],
+  ["Which day is it?", "Friday.", "and the day after tomorrow?", "Which day is it the day after tomorrow?"],
+  ["Tell me a joke.", "…", "Another one?", "Tell me another joke."],
+  ["Tell me another joke.", "…", "one more please", "Tell me another joke."],
+  ["Write a haiku about tea", "…", "Another one about coffee", "Write a haiku about coffee"],
+  ["Write a haiku about coffee", "…", "And another one", "Write another haiku about coffee"],
+  [
+    "Write a Python function that adds two numbers",
+    "…",
+    "Now one that divides them",
+    "Write a Python function that divides them",
+  ],
+  ["Name three fruits", "…", "And two vegetables?", "Name two vegetables"],
+  [
+    "Who painted the Mona Lisa?",
+    "It is by Leonardo da Vinci.",
+    "Where was he born?",
+    "Where was Leonardo da Vinci born?",
+  ],
+  ["What is 12 times 13?", "12 × 13 = 156", "And divided by 2?", "What is 156 divided by 2?"],
+  ["What is 12 times 13?", "12 × 13 = 156", "plus 4", "What is 156 plus 4?"],
+  ["Who wrote Hamlet?", "It was William Shakespeare.", "When was he born?", "When was William Shakespeare born?"],
+  ["Who was Marie Curie?", "A physicist.", "Where did she live?", "Where did Marie Curie live?"],
+  ["I have a dog.", "How nice!", "He is called Rex.", "My dog is called Rex."],
+  ["We got a black cat", "How nice!", "Her name is Luna", "My cat is called Luna."],
+])("after %j and %j, %j means %j", (asked, answered, message, meant) => {
+  expect(inFull(message, { asked, answered })).toBe(meant);
+});
+
+test.each([
+  ["What is the capital of France?", "Paris.", "And you?"],
+  ["What is the capital of France?", "Paris.", "And what is my name?"],
+  ["What is the capital of France?", "Paris.", "And that is all."],
+  ["I like tea.", "Me too.", "And coffee?"],
+  ["I like tea.", "Me too.", "Another one?"],
+  ["Who painted the Mona Lisa?", "I do not know.", "Where was he born?"],
+  ["What is my sister called?", "Ann.", "When was he born?"],
+  ["I have a question.", "Yes?", "He is called Rex and I like him a lot, and so on."],
+  ["", "", "And of Italy?"],
+])("after %j and %j, %j stays as it is", (asked, answered, message) => {
+  expect(inFull(message, { asked, answered })).toBe(message);
+});
