@@ -43,7 +43,8 @@ export function writeToolReport(results: readonly Result[], chats: Chats, seeds:
       `| the ordinary conversations of [eval.md](eval.md) | ${chats.asked} | ${chats.disturbed} |`,
     ].join("\n"),
     "English only: in conversations of other languages no tool is called. Nor is one for messages of more than 240 " +
-      "characters, for requests that need two tools, or for what only the messages before say, but for short follow-ups such as “and tomorrow?” (`src/lib/follow-ups.ts`).",
+      "characters, for requests that need two tools, or for what only the messages before say, but for short follow-ups " +
+      "such as “and tomorrow?” (`src/lib/follow-ups.ts`).",
   ].join("\n\n")}\n`;
 }
 
