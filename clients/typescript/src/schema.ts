@@ -7162,7 +7162,14 @@ export interface operations {
                             strict?: boolean | null;
                         };
                     }[] | null;
-                    tool_choice?: ("auto" | "none") | null;
+                    tool_choice?: (("auto" | "none") | {
+                        /** @constant */
+                        type: "function";
+                        function: {
+                            /** @example get_weather */
+                            name: string;
+                        };
+                    }) | null;
                     parallel_tool_calls?: boolean | null;
                     response_format?: ({
                         /** @constant */
@@ -7359,7 +7366,12 @@ export interface operations {
                         } | null;
                         strict?: boolean | null;
                     }[] | null;
-                    tool_choice?: ("auto" | "none") | null;
+                    tool_choice?: (("auto" | "none") | {
+                        /** @constant */
+                        type: "function";
+                        /** @example get_weather */
+                        name: string;
+                    }) | null;
                     parallel_tool_calls?: boolean | null;
                     text?: {
                         format?: ({
@@ -7513,7 +7525,11 @@ export interface operations {
                                 [key: string]: unknown;
                             };
                         };
-                        tool_choice: string;
+                        tool_choice: string | {
+                            /** @constant */
+                            type: "function";
+                            name: string;
+                        };
                         tools: ({
                             /** @constant */
                             type: "function";
