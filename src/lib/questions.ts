@@ -71,7 +71,7 @@ const CODE =
 /** "Write a function that adds two numbers." */
 export const asksForCode = (question: string): boolean => CODE.test(question);
 
-const EMAIL = /\b(?:write|draft|compose|send|need|make)\b.{0,30}\be-?mails?\b/i;
+const EMAIL = /\b(?:write|draft|compose|need|make)\b.{0,30}\be-?mails?\b/i;
 /** "Write an email to my boss." */
 export const asksForEmail = (message: string): boolean => EMAIL.test(message);
 

@@ -29,6 +29,21 @@ test.each([
   ["I'm so happy!", "I am glad to hear that!"],
   ["Good job!", "Thank you!"],
   ["That is wrong.", "I am sorry, I make mistakes."],
+  ["hi ada", "Hello! What can I do"],
+  ["Good morning!", "Good morning! What can I do"],
+  ["What's up?", "I am well"],
+  ["Hello, how are you today?", "I am well"],
+  ["ok", "Is there anything else"],
+  ["test", "I am here."],
+  ["...", "I am here."],
+  ["Do you speak German?", "I speak English."],
+  ["Kannst du Deutsch?", "I speak English."],
+  ["What is Roost?", "Roost is the program"],
+  ["Can you see images?", "No, I cannot see"],
+  ["Please set a timer for 5 minutes", "I cannot watch the clock"],
+  ["Search the web for cats", "I cannot look at the web"],
+  ["Turn off the lights", "I cannot do that"],
+  ["Send an email to Bob", "I cannot do that"],
 ])("an assistant says what is true of it, and answers a feeling or a judgement kindly: %s", (question, beginning) => {
   expect(reply(question)?.beginning).toStartWith(beginning);
 });
@@ -51,6 +66,15 @@ test.each([
   "I am sad, and I do not know what to do about my job.",
   "I am well read.",
   "That is wrong: Rome is in Italy.",
+  "Hello, I have a question about tea.",
+  "Write an email to Bob.",
+  "Book recommendations, please.",
+  "What is the plan for today?",
+  "How is it made?",
+  "Call me Tom.",
+  "Can you write a poem?",
+  "Testing is important.",
+  "Who is Rooster?",
 ])("other messages are left to the model: %s", (question) => {
   expect(reply(question)).toBeNull();
 });

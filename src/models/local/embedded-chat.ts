@@ -8,7 +8,7 @@ import type { Generation, GenerationOptions } from "./generation.ts";
 import { createGuardedGeneration } from "./guarded-generation.ts";
 import { createGuard, languageOfChat } from "./guards.ts";
 import { createGuidance, type Guide, wantsGuidance, withOtherMessage } from "./guidance.ts";
-import { introductionsFor, nameTold } from "./introduction.ts";
+import { introductionsFor, isAssistant, nameTold } from "./introduction.ts";
 import { lengthWished, ONE_SENTENCE } from "./length-wish.ts";
 import { continuationFor, openingsFor } from "./openings.ts";
 import type { Handle } from "./ort-api.ts";
@@ -82,7 +82,9 @@ export async function openEmbeddedChat(
     const isFixed = recall !== null || reply !== null;
     const continuation = language === "en" && recall === null ? continuationFor(question) : null;
     const repeatsWords = asksForCode(question) || asksForCorrection(question);
-    const wish = isFixed ? { ...ONE_SENTENCE, sentences: reply?.sentences ?? 1 } : lengthWished(messages);
+    // After its name and role, an assistant would make up more.
+    const isTold = isFixed || (introductions.length > 0 && isAssistant(messages));
+    const wish = isTold ? { ...ONE_SENTENCE, sentences: reply?.sentences ?? 1 } : lengthWished(messages);
     const listed = wish.items > 0 ? ["1."] : [];
     const openings =
       recall?.openings ??

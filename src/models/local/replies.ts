@@ -1,5 +1,5 @@
 /**
- * What an assistant says to messages that are about itself or about how somebody feels, and to a farewell. Left alone, the small model
+ * What an assistant says to messages that are about itself or about how somebody feels, to greetings, and to what it cannot do. Left alone, the small model
  * makes up a life, an owner and abilities, and is glad that somebody is lonely. A character that its owner has described
  * answers as it likes. English only.
  */
@@ -56,7 +56,8 @@ const OF_ITSELF = [
     beginning: `Yes, I am a program. ${RUNS_ON}`,
   },
   {
-    asked: /\b(?:who|what company) (?:made|created|built|trained|developed|programmed) you\b/i,
+    asked:
+      /\b(?:who|what company) (?:made|created|built|trained|developed|programmed) you\b|\bwho (?:is|are) your (?:creators?|makers?|developers?)\b/i,
     beginning: "I run on SmolLM2, a small language model by Hugging Face, and Roost is the program that hosts me.",
   },
   {
@@ -76,8 +77,73 @@ const OF_ITSELF = [
   },
   {
     asked:
+      /\b(?:do|can) you (?:speak|understand|know|write|talk) (?:in )?(?:any )?(?:other languages?|german|french|spanish|italian|dutch|portuguese|polish|russian|chinese|japanese|arabic|hindi|turkish)\W*$|\b(?:what|which) (?:other )?languages (?:do|can) you (?:speak|understand|know)\b|^\W*(?:sprichst|kannst) du deutsch\W*$|^\W*hablas español\W*$|^\W*parlez[- ]vous français\W*$/i,
+    beginning: "I speak English. Of other languages, I know only a few words.",
+  },
+  {
+    asked:
+      /\bcan you (?:see|look at|read|understand|describe|draw|make|create|generate) (?:an? |any |my |this )?(?:images?|pictures?|photos?)\b/i,
+    beginning: "No, I cannot see or make images: I read and write text only.",
+  },
+  {
+    asked:
+      /\b(?:can|do) you (?:write|know how to write) (?:code|programs?|software)\W*$|\bcan you (?:code|program)\W*$/i,
+    beginning: "Yes, I can write short functions, in Python or JavaScript for example. What is it to do?",
+  },
+  {
+    asked: /\b(?:can|do|will) you remember (?:things?|what i (?:tell|say|told|said)(?: you)?|stuff)\W*$/i,
+    beginning: "Yes: tell me something of yourself, and I will remember it.",
+  },
+  {
+    asked: /\b(?:what(?: is|['’]?s)|tell me about|who is) roost\W*$/i,
+    beginning:
+      "Roost is the program that hosts me: it keeps agents, their files and their conversations on one machine.",
+  },
+  {
+    asked:
       /\b(?:is|are) (?:this|my|our) (?:\w+ )?(?:data|chats?|conversations?|messages?) (?:private|safe|secure|confidential|stored|sent)\b|\bdo you (?:send|share|upload|sell) (?:my|our|this|any)\b|\bwhere does my data go\b/i,
     beginning: "The model that answers you runs on this host, and what you write is stored here.",
+  },
+];
+
+/** What it has no hands for. */
+const PLEASE = "^\\W*(?:(?:please|can you|could you|will you|would you)\\W+)*";
+const DEEDS = [
+  {
+    deed: "(?:remind me|wake me|set (?:an? |the )?(?:timer|alarm|reminder))\\b",
+    beginning: "I cannot watch the clock by myself, but you can plan a time for me under Schedules.",
+  },
+  {
+    deed: "(?:search|browse|look on|google) (?:the |on the )?(?:web|internet|google|online|for)\\b|(?:open|visit|go to) (?:https?:|www\\.|[\\w-]+\\.(?:com|org|net|io|dev|de|uk)\\b)",
+    beginning: "I cannot look at the web: I know what my model has learned, and what you tell me.",
+  },
+  {
+    deed: "(?:play (?:some |me |a |my |the )*(?:music|songs?|videos?|playlist|radio)|(?:turn|switch) (?:the .{1,20} )?(?:on|off)|(?:call|phone|ring|text) (?:my|the|an?) |(?:send|forward) (?:an? |my |this |the )?(?:e-?mail|message|text|letter)\\b|(?:order|book|buy|reserve) (?:me |us )?(?:an?|some|the|two|tickets?)\\b|take (?:a|an) (?:photo|picture|screenshot))",
+    beginning: "I cannot do that: I can only answer in words. Shall I write something for you?",
+  },
+].map(({ deed, beginning }) => ({ asked: new RegExp(`${PLEASE}(?:${deed})`, "i"), beginning }));
+
+const TALK = [
+  {
+    asked: /^\W*(?:hello|hi|hey)(?:,? (?:there|again|everyone|\p{L}+))?\W*$/iu,
+    beginning: "Hello! What can I do for you?",
+  },
+  {
+    asked: /^\W*good (morning|afternoon|evening|day)(?:,? (?:there|again|everyone|\p{L}+))?\W*$/iu,
+    beginning: "Good $1! What can I do for you?",
+  },
+  {
+    asked:
+      /^\W*(?:(?:hello|hi|hey)\W+(?:\p{L}+\W+)?)?(?:how (?:are you|is it going|do you do)|how['’]?s it going|what['’]?s up|sup)(?: (?:today|doing|now|this \w+))*\W*$/iu,
+    beginning: "I am well, thank you! What can I do for you?",
+  },
+  {
+    asked: /^\W*(?:ok(?:ay)?|alright|all right|i see|got it|cool|lol|haha|hmm*|ah|oh|sure)\W*$/i,
+    beginning: "Is there anything else that I can do for you?",
+  },
+  {
+    asked: /^(?:\W*(?:test(?:ing)?|ping)(?: \d| test)*\W*|[^\p{L}\p{N}]+)$/iu,
+    beginning: "I am here. What can I do for you?",
   },
 ];
 
@@ -142,7 +208,7 @@ const PARTINGS = [
   { parting: `good ?night${FROM}`, beginning: "Good night! Sleep well." },
 ].map(({ parting, beginning }) => ({ asked: new RegExp(`^\\W*${parting}\\W*$`, "iu"), beginning }));
 
-const ALL = [...OF_LIFE, ...OF_ITSELF, ...FEELINGS, ...JUDGEMENTS, ...PARTINGS];
+const ALL = [...OF_LIFE, ...OF_ITSELF, ...FEELINGS, ...JUDGEMENTS, ...PARTINGS, ...DEEDS, ...TALK];
 
 /** Null for any other message, and for another character. */
 export function replyTo(question: string, messages: readonly ChatMessage[]): Reply | null {
@@ -153,7 +219,7 @@ export function replyTo(question: string, messages: readonly ChatMessage[]): Rep
       ? { asked: OTHERS, beginning: `No, I am ${name}. ${RUNS_ON}` }
       : ALL.find(({ asked }) => asked.test(question));
   if (reply === undefined) return null;
-  const beginning = reply.beginning.replace("$1", reply.asked.exec(question)?.[1] ?? "");
+  const beginning = reply.beginning.replace("$1", (reply.asked.exec(question)?.[1] ?? "").toLowerCase());
   const ends = sentenceEnds(beginning);
   return { beginning, sentences: ends.at(-1) === beginning.length ? ends.length : ends.length + 1 };
 }
