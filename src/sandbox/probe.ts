@@ -130,6 +130,12 @@ async function attempt(level: Exclude<Level, "none">, program?: Program) {
   }
 }
 
+/**
+ * How the host's process is kept from a script. Where /proc is mounted with `hidepid`, as systemd's `ProtectProc=` does, a
+ * process that Landlock keeps from tracing the host does not even see it.
+ */
+const HIDDEN: ReadonlySet<number> = new Set([ERRNO.EACCES, ERRNO.ENOENT, ERRNO.EPERM]);
+
 /** What would let a script out; null if nothing does. */
 function findHole(
   level: Exclude<Level, "none">,
@@ -146,8 +152,9 @@ function findHole(
   // Signal and connect are Landlock's since its later versions, and the filter's in any case.
   const { read, readParent, write, execute, connect, signal } = outer;
   if (level === "landlock") {
-    const mine = [read, readParent, write, execute, ...(landlockAbi >= 4 ? [connect] : [])];
-    if (mine.some((result) => result !== -ERRNO.EACCES)) return `Landlock let something through: ${show(outer)}`;
+    const mine = [read, write, execute, ...(landlockAbi >= 4 ? [connect] : [])];
+    if (mine.some((result) => result !== -ERRNO.EACCES) || !HIDDEN.has(-readParent))
+      return `Landlock let something through: ${show(outer)}`;
     if (landlockAbi >= 6 && signal !== -ERRNO.EPERM) return `Landlock let a signal through: ${show(outer)}`;
     return null;
   }

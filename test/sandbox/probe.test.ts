@@ -63,6 +63,13 @@ test("what a process says it could not do is believed only if nothing got throug
   }
 });
 
+test("a host's process that a script cannot even see is as safe from it: systemd's ProtectProc hides it", async () => {
+  for (const readParent of [-2, -1]) {
+    const outer = { ...ALL_REFUSED.outer, readParent };
+    expect(await probeLevel(saying({ ...ALL_REFUSED, outer }))).toMatchObject({ level: "landlock" });
+  }
+});
+
 test("an older Landlock counts without what it cannot do, which the filter then does alone", async () => {
   const outer = { ...ALL_REFUSED.outer, connect: null, signal: 0 };
   expect(await probeLevel(saying({ ...ALL_REFUSED, landlockAbi: 1, outer }))).toMatchObject({ level: "landlock" });
