@@ -92,7 +92,10 @@ export function startChild(
     (within) => within || kill("output"),
     () => kill("crash"), // a pipe that cannot be read is as good as none
   );
-  const gone = Promise.all([read, process.exited]).then(() => {
+  const exited = process.exited.then(() => {
+    if (ownSession) killGroup(process.pid);
+  });
+  const gone = Promise.all([read, exited]).then(() => {
     ready.resolve(false);
     probed.resolve(null);
     ended.resolve(null);
@@ -168,8 +171,8 @@ function yieldAtOnce(pid: number): void {
 }
 
 /**
- * Bubblewrap's own child waits for it at first, and does so for ever, with the pipes open, if bubblewrap alone is killed by
- * then. Later it dies with its parent, whatever its group.
+ * Bubblewrap's own child waits for it at first, and does so for ever, with the pipes open, if bubblewrap alone is killed or
+ * gives up by then. Later it dies with its parent, whatever its group.
  */
 function killGroup(group: number): void {
   try {

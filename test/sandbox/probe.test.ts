@@ -1,7 +1,8 @@
 import { afterAll, expect, test } from "bun:test";
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { startChild } from "../../src/sandbox/child.ts";
 import { probeLevel } from "../../src/sandbox/probe.ts";
 import type { Attempts } from "../../src/sandbox/protocol.ts";
 import { buildBinary, runBinary } from "../support/binary.ts";
@@ -99,4 +100,22 @@ test("a process that reaches the network is a hole, whatever it says", async () 
   const program = { command: [process.execPath, path], readable: [] };
   const { level, detail } = await probeLevel(program);
   expect({ level, detail }).toMatchObject({ level: "none", detail: expect.stringContaining("reached the network") });
+});
+
+test("who may not give up capabilities goes on without any, and not with them", async () => {
+  const run = async (how: string) => {
+    const file = join(import.meta.dir, "refused-process.ts");
+    const child = Bun.spawn([process.execPath, "--no-env-file", file, how], { stdout: "pipe", stderr: "inherit" });
+    return (await new Response(child.stdout).text()).trim();
+  };
+  expect(await run("without any")).toBe("dropped");
+  const hasSome = !/^CapPrm:\s+0+$/m.test(readFileSync("/proc/self/status", "latin1"));
+  expect(await run("as it is")).toBe(hasSome ? "Error: capset failed with errno 1" : "dropped");
+});
+
+test("a process is gone with all that it has started, also if it ends before them", async () => {
+  // As bubblewrap does where a filter refuses what it needs: its own child waits for it with the pipes open.
+  const child = startChild(["/bin/sh", "-c", "sleep 600 & exit 1"], { ownSession: true });
+  await child.gone;
+  expect(await child.probed).toBeNull();
 });
