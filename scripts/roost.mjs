@@ -139,6 +139,7 @@ function environment() {
   env.NO_PROXY = env.no_proxy = [...(others ? [others] : []), "localhost", "127.0.0.1", "::1"].join(",");
   // With this variable set, a binary built with Bun acts as Bun itself.
   delete env.BUN_BE_BUN;
+  env.ORT_DISABLE_TELEMETRY = "1"; // the build and tests load ONNX Runtime too (src/models/local/supervisor.ts)
   // Concurrent requests to a model server. Bun's default is 256, and it reads this only when it starts.
   env.BUN_CONFIG_MAX_HTTP_REQUESTS ??= "4096";
   if (!homeIsWritable()) {

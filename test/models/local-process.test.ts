@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "bun:test";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { LocalEngineOptions } from "../../src/models/local.ts";
@@ -26,6 +26,15 @@ function hostApart(...words: string[]) {
   };
 }
 
+/** Empty for what has been closed by now. */
+function readlinkOf(path: string): string {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return "";
+  }
+}
+
 function killProcessOf(engine: ReturnType<typeof open>["engine"]): void {
   const { pid } = engine.stats();
   if (pid === undefined) throw new Error("there is no model process");
@@ -47,6 +56,19 @@ test.skipIf(process.platform !== "linux")("where memory runs out, the model proc
   await collect(engine.stream(chat("Hello?", { maxTokens: 1 }), never));
   expect(readFileSync(`/proc/${engine.stats().pid}/oom_score_adj`, "latin1")).toBe("500\n");
 });
+
+test.skipIf(process.platform !== "linux")(
+  "the model's runtime keeps no record of its use, which it would send to its makers",
+  async () => {
+    const { engine } = open();
+    expect(textOf(await collect(engine.stream(chat("Hello!", { maxTokens: 2 }), never)))).not.toBe("");
+    const { pid } = engine.stats();
+    const opened = readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkOf(`/proc/${pid}/fd/${fd}`));
+    expect(opened.length).toBeGreaterThan(3);
+    expect(opened.filter((path) => /\.cache|\.onnxruntime|\.db/.test(path))).toEqual([]);
+    expect(readFileSync(`/proc/${pid}/maps`, "latin1")).not.toContain("/.onnxruntime/");
+  },
+);
 
 test("a request that had shown text fails when the model process crashes, and the next one is answered", async () => {
   const { engine } = open();

@@ -63,6 +63,11 @@ interface Pending extends Work {
 const CHECKS = 10;
 /** A process waits no longer for vectors that it has asked for. */
 const VECTORS_MS = 20_000;
+/**
+ * No variables of the host: `BUN_BE_BUN=1` alone would turn a compiled binary into another program. And ONNX Runtime is not to
+ * report to its makers: without this one, it gives the machine a number, keeps events in the home folder and sends them.
+ */
+const ENVIRONMENT = { ORT_DISABLE_TELEMETRY: "1" };
 
 type ModelProcess = Bun.Subprocess<"ignore", "ignore", "inherit" | "ignore">;
 
@@ -91,7 +96,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     startedAt = performance.now();
     silentChecks = 0;
     const started = Bun.spawn(options.command, {
-      env: {}, // no variables of the host: `BUN_BE_BUN=1` alone would turn a compiled binary into another program
+      env: ENVIRONMENT,
       stdio: ["ignore", "ignore", options.errors ?? "inherit"],
       serialization: "advanced",
       ipc(message: ModelToHost, from) {
