@@ -1,7 +1,7 @@
 /**
- * What an assistant says to messages that are about itself or about how somebody feels, to greetings, and to what it cannot do. Left alone, the small model
- * makes up a life, an owner and abilities, and is glad that somebody is lonely. A character that its owner has described
- * answers as it likes. English only.
+ * What an assistant says to messages that are about itself or about how somebody feels, to greetings, and to what it
+ * cannot do. Left alone, the small model makes up a life, an owner and abilities, and is glad that somebody is lonely. A
+ * character that its owner has described answers as it likes. English only.
  */
 import { sentenceEnds } from "../../lib/words.ts";
 import { isAssistant, nameTold } from "./introduction.ts";
@@ -106,7 +106,7 @@ const OF_ITSELF = [
   },
 ];
 
-/** What it has no hands for. */
+/** What it cannot do. */
 const PLEASE = "^\\W*(?:(?:please|can you|could you|will you|would you)\\W+)*";
 const DEEDS = [
   {
@@ -210,9 +210,12 @@ const PARTINGS = [
 
 const ALL = [...OF_LIFE, ...OF_ITSELF, ...FEELINGS, ...JUDGEMENTS, ...PARTINGS, ...DEEDS, ...TALK];
 
+/** A longer message says more. In UTF-16 code units. */
+const LONG = 160;
+
 /** Null for any other message, and for another character. */
 export function replyTo(question: string, messages: readonly ChatMessage[]): Reply | null {
-  if (!isAssistant(messages)) return null;
+  if (question.length > LONG || !isAssistant(messages)) return null;
   const name = nameTold(messages);
   const reply =
     OTHERS.test(question) && name !== null
