@@ -4,12 +4,11 @@ import type { Asked } from "../messages/runs/unkept-runs.ts";
 import type { OutputForm } from "../models/engine.ts";
 import type { AnswerLimits } from "../runtime/protocol.ts";
 import {
-  chosenFunction,
   FunctionDefinition,
   type FunctionRules,
   functionList,
   functionName,
-  functionsOf,
+  offerFunctions,
   outputFormOf,
   schemaFields,
   toolChoiceOf,
@@ -122,9 +121,8 @@ export function askedInChat(request: ChatRequest, rules: FunctionRules & { sees:
     else said.push(saidOf(message, `messages.${at}`));
   }
   const offered = request.tool_choice === "none" ? [] : (request.tools ?? []).map((tool) => tool.function);
-  const chosen = chosenFunction(chosenInChat(request), offered);
+  const { functions, chosen } = offerFunctions(offered, chosenInChat(request), rules);
   if (chosen !== null) instructions.push(chosen.instruction);
-  const functions = functionsOf(chosen === null ? offered : [], rules);
   const output = chosen?.output ?? formOf(request);
   return {
     ...toTurns(said, "messages", rules.sees),

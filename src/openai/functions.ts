@@ -61,26 +61,6 @@ export interface ChosenFunction {
   instruction: string;
 }
 
-/**
- * Null where none is chosen by its name. Nothing is asked of the model but a structured answer, so that one which can
- * call no functions serves as well. Throws `invalid_request` for one that is not offered, or whose schema cannot be
- * checked.
- */
-export function chosenFunction(name: string | null, offered: readonly Definition[]): ChosenFunction | null {
-  if (name === null) return null;
-  const at = offered.findIndex((one) => one.name === name);
-  const chosen = offered[at];
-  if (chosen === undefined) {
-    throw new AppError("invalid_request", "tool_choice: expected the name of one of tools", { param: "tool_choice" });
-  }
-  const { parameters, description, strict } = chosen;
-  const schema = requireSchema(parameters ?? { type: "object", properties: {} }, `tools.${at}`);
-  return {
-    output: { name, schema, ...(strict != null && { strict }) },
-    instruction: `Your answer is the input of a call of the function ${name}${description ? `: ${description}` : "."}`,
-  };
-}
-
 /** What decides whether an agent may be given functions. */
 export interface FunctionRules {
   /** Whether the agent's model can call functions. */
@@ -90,7 +70,7 @@ export interface FunctionRules {
 }
 
 /** Throws `invalid_request` for what no model could be told apart, or at all. */
-export function functionsOf(definitions: readonly Definition[], { canCall, isTool }: FunctionRules): ToolDescription[] {
+function functionsOf(definitions: readonly Definition[], { canCall, isTool }: FunctionRules): ToolDescription[] {
   const refuse = (what: string) => new AppError("invalid_request", `tools: ${what}`, { param: "tools" });
   if (definitions.length > 0 && !canCall) {
     throw refuse("the agent's model cannot call functions: give the agent a stronger model, or leave them out");
@@ -110,4 +90,39 @@ export function functionsOf(definitions: readonly Definition[], { canCall, isToo
     throw refuse(`expected at most ${MAX_DEFINITIONS} characters in all`);
   }
   return described;
+}
+
+/** What of the caller's functions the agent is told. */
+export interface OfferedFunctions {
+  functions: ToolDescription[];
+  /** Null where none is chosen by its name. */
+  chosen: ChosenFunction | null;
+}
+
+/**
+ * With a chosen one, nothing is asked of the model but a structured answer, so that one which can call no functions serves
+ * as well. Throws `invalid_request` as `functionsOf` does, for one that is not offered, and for a schema that cannot be
+ * checked.
+ */
+export function offerFunctions(
+  offered: readonly Definition[],
+  chosenName: string | null,
+  rules: FunctionRules,
+): OfferedFunctions {
+  if (chosenName === null) return { functions: functionsOf(offered, rules), chosen: null };
+  functionsOf(offered, { ...rules, canCall: true });
+  const at = offered.findIndex(({ name }) => name === chosenName);
+  const chosen = offered[at];
+  if (chosen === undefined) {
+    throw new AppError("invalid_request", "tool_choice: expected the name of one of tools", { param: "tool_choice" });
+  }
+  const { name, parameters, description, strict } = chosen;
+  const schema = requireSchema(parameters ?? { type: "object", properties: {} }, `tools.${at}`);
+  return {
+    functions: [],
+    chosen: {
+      output: { name, schema, ...(strict != null && { strict }) },
+      instruction: `Your answer is the input of a call of the function ${name}${description ? `: ${description}` : "."}`,
+    },
+  };
 }

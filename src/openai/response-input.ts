@@ -4,12 +4,11 @@ import type { Asked } from "../messages/runs/unkept-runs.ts";
 import type { OutputForm } from "../models/engine.ts";
 import { imageUrl, limitsOf, modelName, temperature, tokenCount } from "./chat-input.ts";
 import {
-  chosenFunction,
   FunctionDefinition,
   type FunctionRules,
   functionList,
   functionName,
-  functionsOf,
+  offerFunctions,
   outputFormOf,
   schemaFields,
   toolChoiceOf,
@@ -120,7 +119,7 @@ export function askedInResponse(
 ): Asked {
   const { said, instructions } = saidIn(request);
   const offered = request.tool_choice === "none" ? [] : (request.tools ?? []);
-  const chosen = chosenFunction(chosenInResponse(request), offered);
+  const { functions, chosen } = offerFunctions(offered, chosenInResponse(request), rules);
   const all = [
     ...(request.instructions ? [request.instructions] : []),
     ...instructions,
@@ -132,7 +131,7 @@ export function askedInResponse(
     // What was said before is known: it is as it was then, unless this request adds to what was answered.
     isTainted: before.isTainted || (isTainted && said.some(({ kind }) => kind !== "user")),
     extras: {
-      functions: functionsOf(chosen === null ? offered : [], rules),
+      functions,
       ...(all.length > 0 && { instructions: all.join("\n\n") }),
       limits: limitsOf(request, request.max_output_tokens, chosen?.output ?? formOf(request)),
     },

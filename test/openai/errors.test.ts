@@ -68,6 +68,7 @@ test.each([
   ["tool_choice", { ...named("f"), tool_choice: { type: "function", function: { name: "g" } } }],
   ["tool_choice", { tool_choice: { type: "function", function: { name: "f" } } }],
   ["tools", named("read_file")],
+  ["tools", { ...named("read_file"), tool_choice: { type: "function", function: { name: "read_file" } } }],
   ["tools", { tools: [...named("f").tools, ...named("f").tools] }],
   ["tools.0.function.name", named("not a name")],
   ["messages", { messages: [] }],
