@@ -4,7 +4,7 @@
  * what fits none of the forms stays as it is.
  */
 import { asksForOtherLanguage } from "./language.ts";
-import { asksAboutWorld } from "./questions.ts";
+import { asksAboutWorld, PLEASE } from "./questions.ts";
 
 export interface Before {
   /** The person's message before, in a whole sentence; empty if there was none. */
@@ -75,8 +75,10 @@ const ANOTHER = new RegExp(
   "i",
 );
 const FROM_ABOUT = new RegExp(`\\b${ABOUT}\\b.*$`, "is");
-const REQUEST =
-  /^\W*(?:(?:please|can you|could you)\W+)*(?:tell|write|give|show|recommend|suggest|name|list|compose|make|haiku|do you know|i need|i want)\b/i;
+const REQUEST = new RegExp(
+  `${PLEASE}(?:tell|write|give|show|recommend|suggest|name|list|compose|make|haiku|do you know|i need|i want)\\b`,
+  "i",
+);
 
 /** "Tell me a joke", but no question. */
 export const isRequest = (message: string): boolean => REQUEST.test(message);

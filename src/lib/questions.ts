@@ -37,8 +37,8 @@ const JOKE = /\bjokes?\b|\bmake me laugh\b/i;
 /** "Do you know a joke?" */
 export const asksForJoke = (message: string): boolean => JOKE.test(message);
 
-/** What comes before a request. */
-const PLEASE = "^\\W*(?:(?:please|can you|could you)\\W+)*";
+/** What comes before a request: "Could you please". The source of a regular expression. */
+export const PLEASE = "^\\W*(?:(?:please|can you|could you|will you|would you)\\W+)*";
 const CORRECTION = new RegExp(
   `${PLEASE}(?:fix|correct)\\b.*[:\\n]|\\b(?:fix|correct|check)\\b.{0,30}\\b(?:spelling|grammar|typos?|mistakes?)\\b.*[:\\n]`,
   "is",

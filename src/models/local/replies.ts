@@ -3,6 +3,7 @@
  * cannot do. Left alone, the small model makes up a life, an owner and abilities, and is glad that somebody is lonely. A
  * character that its owner has described answers as it likes. English only.
  */
+import { PLEASE } from "../../lib/questions.ts";
 import { sentenceEnds } from "../../lib/words.ts";
 import { isAssistant, nameTold } from "./introduction.ts";
 import type { ChatMessage } from "./protocol.ts";
@@ -107,7 +108,6 @@ const OF_ITSELF = [
 ];
 
 /** What it cannot do. */
-const PLEASE = "^\\W*(?:(?:please|can you|could you|will you|would you)\\W+)*";
 const DEEDS = [
   {
     deed: "(?:remind me|wake me|set (?:an? |the )?(?:timer|alarm|reminder))\\b",
