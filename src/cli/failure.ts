@@ -33,7 +33,7 @@ export function explain(error: unknown): { line: string | null; exitCode: number
   const { message, next } =
     error instanceof RoostError ? explainError(error) : { message: messageOf(error), next: null };
   const advice = error instanceof Failure ? error.next : next;
-  return { line: lineOf(advice === null ? message : `${message}; ${advice}`), exitCode };
+  return { line: lineOf(advice === null ? message : `${message.replace(/\.$/, "")}; ${advice}`), exitCode };
 }
 
 const lineOf = (words: string): string => `roost: ${words.replaceAll(/\s*\n\s*/g, " ")}`;

@@ -83,6 +83,16 @@ export function modelMemoryBytes(mebibytes: number | null): number {
   return Math.floor(memoryBytes() / 2);
 }
 
+/** What the host takes with the embedded model at work, measured in a container: with 300 MiB the kernel ends the model. */
+const MEMORY_FOR_EMBEDDED_MODEL = 384 * MIB;
+
+/** Null if the embedded model has the memory that it needs. */
+export function lackOfMemory(bytes = memoryBytes()): { hasMiB: number; needsMiB: number } | null {
+  if (bytes >= MEMORY_FOR_EMBEDDED_MODEL) return null;
+  return { hasMiB: Math.floor(bytes / MIB), needsMiB: MEMORY_FOR_EMBEDDED_MODEL / MIB };
+}
+
+/** What the machine or the container's group has. */
 function memoryBytes(): number {
   const limit = process.constrainedMemory();
   return Math.min(totalmem(), limit > 0 ? limit : totalmem());

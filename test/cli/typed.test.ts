@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { explain } from "../../src/cli/failure.ts";
+import { explain, Failure } from "../../src/cli/failure.ts";
 import type { MockModelServer } from "../support/mock-model-server.ts";
 import { BINARY, type Home, onTerminal, run, type Server, serveSignedIn } from "./command-line.ts";
 
@@ -76,4 +76,10 @@ test("only SQLite's failures are told as the database's", () => {
   const lineOf = (code: string) => explain(Object.assign(new Error("of the test"), { code })).line;
   expect(lineOf("ENOSPC")).toStartWith("roost: a file cannot be used: its disk is full");
   expect(lineOf("SQLITE_FULL")).toStartWith("roost: the database cannot be used: its disk is full");
+});
+
+test("what a failure says and what to do about it are one sentence", () => {
+  expect(explain(new Failure("The model stopped. Send it again.", "see roost doctor")).line).toBe(
+    "roost: The model stopped. Send it again; see roost doctor",
+  );
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { capModelCalls, capStreams, capWorkers, readMachineLimits } from "../../src/limits/machine.ts";
+import { capModelCalls, capStreams, capWorkers, lackOfMemory, readMachineLimits } from "../../src/limits/machine.ts";
 
 const MIB = 1_024 * 1_024;
 const LIMITS = `Limit                     Soft Limit           Hard Limit           Units
@@ -47,4 +47,10 @@ test("a setting is capped on a small machine, but never to nothing", () => {
   expect(capWorkers(512, { threads: 71, memoryBytes: 1_024 * MIB })).toBe(39);
   expect(capWorkers(512, { threads: null, memoryBytes: MIB })).toBe(1);
   expect([undefined, "", "4096", "many", "10"].map(capModelCalls)).toEqual([120, 120, 3960, 120, 1]);
+});
+
+test("a container too small for the embedded model is told apart", () => {
+  expect(lackOfMemory(300 * 1024 ** 2)).toEqual({ hasMiB: 300, needsMiB: 384 });
+  expect(lackOfMemory(384 * 1024 ** 2)).toBeNull();
+  expect(lackOfMemory()).toBeNull();
 });

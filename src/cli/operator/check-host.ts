@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { bindAddress } from "../../app/start.ts";
 import type { Config } from "../../config.ts";
 import { AnswerTooLong, readBoundedText } from "../../lib/bounded-text.ts";
+import { lackOfMemory } from "../../limits/machine.ts";
 import { OUTGOING } from "../../limits/outgoing.ts";
 import { createMail } from "../../mail/mail.ts";
 import { locateModelFiles } from "../../models/local/files.ts";
@@ -83,8 +84,15 @@ async function checkEmbeddedModel(model: string): Promise<Finding> {
   return small(`${model} is in the checkout`);
 }
 
-/** Says what the small model cannot do, and how to get a stronger one. */
+/** Says whether the small model has the memory it needs, what it cannot do, and how to get a stronger one. */
 async function small(where: string): Promise<Finding> {
+  const lack = lackOfMemory();
+  if (lack !== null) {
+    return fail(
+      `${where}, but needs ${lack.needsMiB} MiB of memory, and there are ${lack.hasMiB} MiB`,
+      "give the container or machine more memory, or set ROOST_MODEL=openai:NAME and ROOST_OPENAI_BASE_URL",
+    );
+  }
   const ollama = await findOllama();
   const stronger =
     ollama === null

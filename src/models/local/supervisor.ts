@@ -160,14 +160,11 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     clearTimeout(idleTimer);
     log.warn({ how, pending: pending.size }, "model process ended");
     // A request that is retried starts the next process, which does not hang.
-    const wasHung = hung;
+    const failure = failureOf(how, hung);
     for (const [id, work] of [...pending]) {
       if (work.shown || work.retried) {
         forget(id);
-        const what = wasHung ? "did not answer in time" : "stopped in the middle of its work";
-        work.onFailure(
-          new ModelError(wasHung ? "silent" : "broken", `The local model ${what}. Send the message again.`),
-        );
+        work.onFailure(failure);
       } else {
         work.retried = true;
         work.started = false;
@@ -271,5 +268,19 @@ const named = (log: Log, model: string): Log => ({
   info: (fields, message) => log.info({ model, ...fields }, message),
   warn: (fields, message) => log.warn({ model, ...fields }, message),
 });
+
+/** What a request is told whose process has ended. */
+function failureOf(how: unknown, hung: boolean): ModelError {
+  if (hung) return new ModelError("silent", "The local model did not answer in time. Send the message again.");
+  // Nothing here sends that signal to a process at work. The kernel does, where the machine or the container has no memory left.
+  if (how === "SIGKILL") {
+    const words = "The local model was ended by the operating system, most likely because memory ran out.";
+    return new ModelError(
+      "broken",
+      `${words} Send the message again; if that does not help, give the host more memory.`,
+    );
+  }
+  return new ModelError("broken", "The local model stopped in the middle of its work. Send the message again.");
+}
 
 const stopping = () => new ModelError("unavailable", "The host is stopping. Send the message again in a moment.");
