@@ -12,13 +12,15 @@ import { createCodeRunner } from "../../src/skills/scripts.ts";
 import { now } from "../../src/tools/now.ts";
 import { callTool } from "../../src/tools/policy.ts";
 import type { WorkspacePort } from "../../src/tools/ports.ts";
+import { remember } from "../../src/tools/remember.ts";
 import { runJavaScript } from "../../src/tools/run-javascript.ts";
 import { runScript } from "../../src/tools/run-script.ts";
+import { searchMemory } from "../../src/tools/search-memory.ts";
 import type { Tool, ToolContext } from "../../src/tools/tool.ts";
 import { createToolbox, type Toolbox } from "../../src/tools/toolbox.ts";
 import { workspaceTools } from "../../src/tools/workspace-files.ts";
 import { policyPorts } from "../../test/support/policy-ports.ts";
-import { FILES } from "./cases.ts";
+import { FILES, NOTED } from "./cases.ts";
 
 export interface CallMade {
   name: string;
@@ -104,12 +106,22 @@ function createTools(sandbox: Sandbox): Toolbox {
     readFile: () => Promise.reject(new Error("not in these cases")),
     run: (job, context: ToolContext) => runScript(sandbox, job, context),
   });
-  return createToolbox([now, ...workspaceTools(createWorkspace()), runJavaScript(sandbox, runCode) as Tool]);
+  const memory = [
+    remember({ remember: async () => "memory/2026-11-22.md" }) as Tool,
+    searchMemory({ search: async () => ({ items: NOTED.map(asFound), degraded: null }) }) as Tool,
+  ];
+  return createToolbox([now, ...workspaceTools(createWorkspace()), ...memory, runJavaScript(sandbox, runCode) as Tool]);
 }
+
+const asFound = (text: string, at: number) => ({
+  ...{ where: `memory/2026-11-21.md, line ${at + 1}`, text: `- ${text}` },
+  ...{ createdAt: Date.parse("2026-11-21T12:00Z"), isUntrusted: false },
+});
 
 /** In memory, and new for each case. */
 function createWorkspace(): WorkspacePort {
   const files = new Map([...readDefaultFiles(), ...Object.entries(FILES)]);
+  const read = new Set<string>();
   const textOf = (name: string) => {
     const text = files.get(name);
     if (text === undefined) throw new Error(`there is no file ${name}`);
@@ -121,14 +133,22 @@ function createWorkspace(): WorkspacePort {
         .filter(([name]) => folder === null || name.startsWith(`${folder}/`))
         .map(([name, text]) => ({ name, size: Buffer.byteLength(text), isTainted: false }))
         .sort((a, b) => (a.name < b.name ? -1 : 1)),
-    read: (_, name) => ({ bytes: Buffer.from(textOf(name)), isTainted: false }),
+    read(_, name) {
+      const bytes = Buffer.from(textOf(name));
+      read.add(name);
+      return { bytes, isTainted: false };
+    },
     versionOf: (_, name) => files.get(name) ?? null,
     async write(_, name, text) {
-      if (files.has(name)) throw new Error(`${name} exists and was not read`);
+      const created = !files.has(name);
+      if (!created && !read.has(name)) throw new Error(`${name} exists and was not read`);
       files.set(name, text);
-      return { created: true };
+      return { created };
     },
     edit: () => Promise.reject(new Error("not in these cases")),
-    remove: () => Promise.reject(new Error("not in these cases")),
+    async remove(_, name) {
+      textOf(name);
+      files.delete(name);
+    },
   };
 }

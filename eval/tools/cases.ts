@@ -11,9 +11,23 @@ export type Wanted =
   | { tool: "list_files"; folder?: string; says: string }
   | { tool: "read_file"; name: string; says: string }
   /** Without a name, any new one will do. */
-  | { tool: "write_file"; name?: string; text: string; says?: undefined };
+  /** Without a text, the model is to compose one. */
+  | { tool: "write_file"; name: string; text?: string; says?: undefined }
+  | { tool: "remember"; text: string; says?: undefined }
+  | { tool: "search_memory"; query: string; says: string }
+  | { tool: "delete_file"; name: string; says?: undefined };
 
-export const KINDS = ["none", "now", "run_javascript", "list_files", "read_file", "write_file"] as const;
+export const KINDS = [
+  "none",
+  "now",
+  "run_javascript",
+  "list_files",
+  "read_file",
+  "write_file",
+  "remember",
+  "search_memory",
+  "delete_file",
+] as const;
 export type Kind = (typeof KINDS)[number];
 
 export interface ToolCase {
@@ -25,14 +39,24 @@ export interface ToolCase {
   wanted: Wanted | null;
 }
 
+const SHOPPING = "- flour\n- lemons\n- olive oil\n";
+const TODO = "- pay the rent\n- call the dentist\n";
+
 /** The agent's workspace in every case, besides the files of a new agent. */
 export const FILES: Readonly<Record<string, string>> = {
-  "shopping-list.md": "- flour\n- lemons\n- olive oil\n",
+  "shopping-list.md": SHOPPING,
   "notes/oslo.md": "The hotel is at Karl Johans gate 31.\nBring a warm coat.\n",
   "recipes/pancakes.md": "Mix 200 g of flour, 3 eggs and 400 ml of milk. Fry in butter.\n",
   "recipes/soup.md": "Boil the leeks for twenty minutes.\n",
-  "todo.md": "- pay the rent\n- call the dentist\n",
+  "todo.md": TODO,
 };
+
+/** What its memory has, near to any question. */
+export const NOTED = [
+  "the plumber comes on Friday",
+  "The user says: my sister is called Clara",
+  "the boiler is in the cellar",
+];
 
 const NONE = [
   "Good morning! How was your day?",
@@ -57,6 +81,28 @@ const NONE = [
   "How do people learn multiplication?",
   "What are you going to do tomorrow?",
   "Yesterday was my birthday.",
+  "Do you remember the first time we met?",
+  "I always forget where I put my keys.",
+  "How do I delete a file on my phone?",
+  "What should I put on my list for the party?",
+  "I wrote a note to my teacher.",
+  "Remember me?",
+  "Write a poem about a lost letter.",
+  "Make me a list of three fruits.",
+  "Can you write an email to my boss?",
+  "Should I delete my old account?",
+  "What do you like about me?",
+  "Write a story about a man who forgets everything.",
+  "It ended on a good note.",
+  "Add a bit of salt to the soup and it is perfect.",
+  "How can I save money?",
+  "Tell me how to take good notes.",
+  "Never mind, I found the file.",
+  "What is the best way to remember names?",
+  "Please write a short letter to my landlord.",
+  "Put yourself in my place.",
+  "Remove the stone from an avocado, how do I do that?",
+  "I made a note of that.",
 ];
 
 const WANTED: readonly [say: string, wanted: Wanted][] = [
@@ -110,17 +156,95 @@ const WANTED: readonly [say: string, wanted: Wanted][] = [
   ["Show me what is in recipes/soup.md", { tool: "read_file", name: "recipes/soup.md", says: "leeks" }],
 
   ["Write 'Buy milk' into a file called milk.md.", { tool: "write_file", name: "milk.md", text: "Buy milk" }],
-  ["Please make a note: the plumber comes on Friday.", { tool: "write_file", text: "the plumber comes on Friday" }],
-  [
-    "Save this in ideas.txt: a garden on the roof",
-    { tool: "write_file", name: "ideas.txt", text: "a garden on the roof" },
-  ],
-  ["Note down that my flight leaves at 7.", { tool: "write_file", text: "my flight leaves at 7" }],
   [
     "Create a file named guests.md with Anna, Ben and Carla.",
     { tool: "write_file", name: "guests.md", text: "Anna, Ben and Carla" },
   ],
-  ["Put a reminder to call grandma in a note.", { tool: "write_file", text: "call grandma" }],
+  [
+    "Save this in ideas.txt: a garden on the roof",
+    { tool: "write_file", name: "ideas.txt", text: "a garden on the roof" },
+  ],
+  ["Write a file notes.md that says milk", { tool: "write_file", name: "notes.md", text: "milk" }],
+  [
+    'Can you save the sentence "The door code is 4711" to door.txt?',
+    { tool: "write_file", name: "door.txt", text: "The door code is 4711" },
+  ],
+  [
+    "Please create weekend.md containing: wash the car, mow the lawn",
+    { tool: "write_file", name: "weekend.md", text: "wash the car, mow the lawn" },
+  ],
+  [
+    "Make a new file called hello.txt with the text hello world",
+    { tool: "write_file", name: "hello.txt", text: "hello world" },
+  ],
+  [
+    "Store this as address.md: 12 Baker Street, London",
+    { tool: "write_file", name: "address.md", text: "12 Baker Street, London" },
+  ],
+  [
+    "I need a file packing.md that lists socks, shirts and a towel.",
+    { tool: "write_file", name: "packing.md", text: "socks, shirts and a towel" },
+  ],
+  [
+    "Write down the following in meeting.md: Anna leads, Bob takes notes",
+    { tool: "write_file", name: "meeting.md", text: "Anna leads, Bob takes notes" },
+  ],
+  ["Write a poem about the sea and save it as sea.md.", { tool: "write_file", name: "sea.md" }],
+  ["Save a haiku about autumn in poems/autumn.md", { tool: "write_file", name: "poems/autumn.md" }],
+  ["Create a file joke.txt with a joke in it.", { tool: "write_file", name: "joke.txt" }],
+  ["Draft a short letter to my aunt and put it into letter.md, please.", { tool: "write_file", name: "letter.md" }],
+  ["Add butter to my shopping list.", { tool: "write_file", name: "shopping-list.md", text: `${SHOPPING}- butter\n` }],
+  [
+    "Put 'water the plants' on my to-do list.",
+    { tool: "write_file", name: "todo.md", text: `${TODO}- water the plants\n` },
+  ],
+  ["Please append 'Call Eva' to todo.md", { tool: "write_file", name: "todo.md", text: `${TODO}- Call Eva\n` }],
+  [
+    "Can you add eggs and bread to shopping-list.md?",
+    { tool: "write_file", name: "shopping-list.md", text: `${SHOPPING}- eggs\n- bread\n` },
+  ],
+  ["Write 'buy stamps' at the end of todo.md.", { tool: "write_file", name: "todo.md", text: `${TODO}- buy stamps\n` }],
+  [
+    "Take the lemons off my shopping list.",
+    { tool: "write_file", name: "shopping-list.md", text: "- flour\n- olive oil\n" },
+  ],
+  ["Remove 'pay the rent' from todo.md", { tool: "write_file", name: "todo.md", text: "- call the dentist\n" }],
+  ["Cross call the dentist off my to-do list", { tool: "write_file", name: "todo.md", text: "- pay the rent\n" }],
+
+  ["Remember that I prefer tea.", { tool: "remember", text: "I prefer tea" }],
+  ["Please make a note: the plumber comes on Friday.", { tool: "remember", text: "the plumber comes on Friday" }],
+  ["Note down that my flight leaves at 7.", { tool: "remember", text: "my flight leaves at 7" }],
+  ["Put a reminder to call grandma in a note.", { tool: "remember", text: "call grandma" }],
+  ["Remember: the code of the gate is 2580", { tool: "remember", text: "the code of the gate is 2580" }],
+  ["Keep in mind that my name is Ana.", { tool: "remember", text: "my name is Ana" }],
+  ["Don't forget that I am allergic to nuts!", { tool: "remember", text: "I am allergic to nuts" }],
+  ["Can you remember that our office is in Leeds?", { tool: "remember", text: "our office is in Leeds" }],
+  ["I want you to remember my birthday is on 3 May.", { tool: "remember", text: "my birthday is on 3 May" }],
+  ["take a note: dentist on Tuesday at 3", { tool: "remember", text: "dentist on Tuesday at 3" }],
+  [
+    "Hi! Please note that the lift is out of order this week.",
+    { tool: "remember", text: "the lift is out of order this week" },
+  ],
+  ["Write down that the key is under the flower pot.", { tool: "remember", text: "the key is under the flower pot" }],
+
+  ["What did I tell you about the plumber?", { tool: "search_memory", query: "the plumber", says: "on Friday" }],
+  ["What do you remember about my sister?", { tool: "search_memory", query: "my sister", says: "Clara" }],
+  ["Search your memory for the boiler.", { tool: "search_memory", query: "the boiler", says: "in the cellar" }],
+  [
+    "Do you still know what I said about the plumber?",
+    { tool: "search_memory", query: "the plumber", says: "on Friday" },
+  ],
+  ["Have you noted anything about the boiler?", { tool: "search_memory", query: "the boiler", says: "in the cellar" }],
+  ["What do you know about my sister?", { tool: "search_memory", query: "my sister", says: "Clara" }],
+  ["What have I told you about the boiler?", { tool: "search_memory", query: "the boiler", says: "in the cellar" }],
+  ["Is there anything in your notes about my sister?", { tool: "search_memory", query: "my sister", says: "Clara" }],
+
+  ["Delete todo.md.", { tool: "delete_file", name: "todo.md" }],
+  ["Please remove the file notes/oslo.md", { tool: "delete_file", name: "notes/oslo.md" }],
+  ["Delete my shopping list.", { tool: "delete_file", name: "shopping-list.md" }],
+  ["Could you get rid of recipes/soup.md?", { tool: "delete_file", name: "recipes/soup.md" }],
+  ["Erase my notes about Oslo.", { tool: "delete_file", name: "notes/oslo.md" }],
+  ["remove the pancake recipe", { tool: "delete_file", name: "recipes/pancakes.md" }],
 ];
 
 /** Every second case of a kind is held out. */

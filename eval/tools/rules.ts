@@ -2,12 +2,15 @@
 import type { CallMade, ToolAnswer } from "./answers.ts";
 import type { ToolCase } from "./cases.ts";
 
-/** Right: the last call is the wanted one, only `list_files` came before it, and the answer says what it must. */
+/** What may come before the call that is wanted: it finds the file, and a file that is to change is read. */
+const LOOKS = new Set(["list_files", "read_file"]);
+
+/** Right: the last call is the wanted one, the ones before only looked, and the answer says what it must. */
 export function isRight({ wanted }: Pick<ToolCase, "wanted">, { calls, text }: ToolAnswer): boolean {
   const last = calls.at(-1);
   if (wanted === null || last === undefined) return wanted === null && last === undefined;
   const before = calls.slice(0, -1);
-  if (last.name !== wanted.tool || before.some(({ name }) => name !== "list_files")) return false;
+  if (last.name !== wanted.tool || before.some(({ name }) => !LOOKS.has(name))) return false;
   return isAsWanted(wanted, last) && text.includes(wanted.says ?? "");
 }
 
@@ -21,11 +24,19 @@ function isAsWanted(wanted: NonNullable<ToolCase["wanted"]>, { input, output }: 
       return input.folder === wanted.folder;
     case "read_file":
       return input.name === wanted.name;
-    case "write_file": {
-      const isName = wanted.name === undefined ? output.startsWith("Created ") : input.name === wanted.name;
-      // Exactly this, but for the punctuation around it.
-      const bare = (text: string) => text.replace(/^\W+|\W+$/g, "").toLowerCase();
-      return isName && bare(String(input.text)) === bare(wanted.text);
-    }
+    case "search_memory":
+      return input.query === wanted.query;
+    case "delete_file":
+      return input.name === wanted.name;
+    case "write_file":
+      return input.name === wanted.name && /^(?:Created|Replaced) /.test(output) && isText(input.text, wanted.text);
+    case "remember":
+      return isText(input.text, wanted.text);
   }
+}
+
+/** Exactly this, but for the punctuation around it, and for who has said it. */
+function isText(text: unknown, wanted: string | undefined): boolean {
+  const bare = (words: string) => words.replace(/^The user says: |^\W+|\W+$/g, "").toLowerCase();
+  return wanted === undefined ? bare(String(text)) !== "" : bare(String(text)) === bare(wanted);
 }

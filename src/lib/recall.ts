@@ -17,6 +17,8 @@ const NOT_TOLD =
   /\b(?:you|your|should|could|can|may|might|must|would|help|good|better|best|happens?|sa(?:y|id)|ask(?:ed)?|meant?)\b/i;
 /** "What is the code word", "who is Marta" */
 const THING = /^wh\w+ (?:is|are|was|were) (?!.*\b(?:my|our)\b)((?:the|this) .+|\p{Lu}\p{L}+)$/u;
+/** "When does the plumber come" */
+const DOING = /^(?:wh\w+|how \w+) (?:does|do|did) (?!.*\b(?:my|our)\b)(?:the|this|\p{Lu}\p{L}+) .+$/u;
 
 /** What a person asks that they may have told, as a question of its own: "what is my name" for "Do you remember my name?" */
 export function recallQuestion(message: string): string | null {
@@ -28,21 +30,25 @@ export function recallQuestion(message: string): string | null {
   if (ALL.test(question)) return question;
   // "How big is the sea? I love big seas."
   if (/[.?!]\s/.test(question)) return null;
-  const isFact = (FACT.test(question) && OF_ASKER.test(question)) || THING.test(question);
+  const isFact = (FACT.test(question) && OF_ASKER.test(question)) || asksForThing(question);
   return isFact && !NOT_TOLD.test(question) ? question : null;
 }
 
-/** "What my name is", "my name", "where I live" */
+/** Whether it is about something else than the person: what is told of that has all of the question's words. */
+export const asksForThing = (question: string): boolean => THING.test(question) || DOING.test(question);
+
+/** "What my name is", "my name", "where I live", "the code word" */
 function inOrder(told: string): string {
-  if (/^(?:my|our)\b/i.test(told)) return `what is ${told}`;
+  if (/^(?:my|our)\b|^the \p{L}+(?: \p{L}+)?$/iu.test(told)) return `what is ${told}`;
   return told
-    .replace(/^(.+?) ((?:my|our) .+) (is|are|was|were)(| called| named)$/i, "$1 $3 $2$4")
+    .replace(/^(.+?) ((?:my|our|the|this) .+) (is|are|was|were)(| called| named)$/i, "$1 $3 $2$4")
+    .replace(/^(wh\w+|how \w+) ((?:the|this) \p{L}+) (\p{L}{3,}?)s\b(.*)$/iu, "$1 does $2 $3$4")
     .replace(/^(.+?) (i|we) (am|are|was|were)\b/i, "$1 $3 $2")
     .replace(/^(wh\w+|how \w+(?: \w+)?) (i|we) /i, "$1 do $2 ");
 }
 
 const NEEDS_TELLING =
-  /\b(?:is|are|was|were) (?:my|our)\b|\b(?:am|was) i\b|\b(?:are|were) we\b|\bdo (?:i|we) (?:live|work|like|love|have|own|study|play|drive|speak|eat|drink|prefer|do for a living)\b(?! (?:to|for|if|when|with))/i;
+  /\b(?:is|are|was|were) (?:my|our)\b|\b(?:am|was) i\b|\b(?:are|were) we\b|\bdo (?:i|we) (?:like|love|prefer)\b|\bdo (?:i|we) (?:live|work|have|own|study|play|drive|speak|eat|drink|do for a living)\b(?! (?:to|for|if|when|with))/i;
 
 /** Whether nobody can answer it who has not been told: "what is my name", but not "what do I need for a picnic". */
 export const needsTelling = (question: string): boolean => NEEDS_TELLING.test(question) || asksForAll(question);
@@ -59,6 +65,9 @@ const ASKS_SOMETHING =
 
 /** Whether it is a question or a request, which tells nothing. */
 export const asksSomething = (text: string): boolean => ASKS_SOMETHING.test(text);
+
+/** A note is read by others later, who must not take "I" for themselves. */
+export const SAYS = "The user says: ";
 
 /** What it says of what nobody has told it: "what your name is". */
 export const doesNotKnow = (what: string): string => `I do not know ${what}: tell me, and I will remember it.`;
@@ -87,7 +96,7 @@ export function asStatement(message: string, answerBefore: string): string {
 }
 
 const BEFORE_STATEMENT =
-  /^\W*(?:(?:hello|hi|hey|good (?:morning|day|afternoon|evening)|so|and|but|also|ok|okay|well|oh|yes|no|please|by the way|(?:remember|note|(?:don['’]t|do not) forget)(?: that)?)\b\W*)+/i;
+  /^\W*(?:(?:hello|hi|hey|good (?:morning|day|afternoon|evening)|so|and|but|also|ok|okay|well|oh|yes|no|please|by the way|(?:remember|note(?: down)?|write down|(?:keep|bear) in mind|(?:make|take) a note|(?:don['’]?t|do not) forget)(?: that)?)\b\W*)+/i;
 /** What answers such a question whatever its words, said by the person and noted of them. */
 const EVIDENCE: readonly { asked: RegExp; said: RegExp; noted: RegExp }[] = [
   {
@@ -147,6 +156,12 @@ export const sharesWords = (text: string, question: string): boolean =>
 export const sharesVerb = (text: string, question: string): boolean =>
   stemsOf(text).intersection(stemsOf(VERB.exec(question)?.[1] ?? "")).size > 0;
 
+/** Whether a text has all words of a question that say what it is about: one of them is enough only if it is a name. */
+export function coversWords(text: string, question: string): boolean {
+  const wanted = stemsOf(question);
+  return (wanted.size > 1 || / \p{Lu}\p{L}+$/u.test(question)) && wanted.isSubsetOf(stemsOf(text));
+}
+
 /** Whether a text that is near to a question in meaning may answer it: a dog's name does not answer "what is my name". */
 export function mayAnswer(text: string, question: string): boolean {
   const evidence = evidenceFor(question);
@@ -161,6 +176,7 @@ function answers(statement: string, question: string): boolean {
     return (
       statement.toLowerCase().includes(thing.toLowerCase()) && /\b(?:is|are|was|were|called|named)\b/i.test(statement)
     );
+  if (DOING.test(question)) return coversWords(statement, question);
   const hasVerb = stemsOf(VERB.exec(question)?.[1] ?? "").size > 0;
   const shares = hasVerb ? sharesVerb(statement, question) : sharesWords(statement, question);
   return TELLS.test(statement) && (evidenceFor(question)?.said.test(statement) ?? shares);

@@ -1,6 +1,6 @@
 import type { Agent } from "../agents/schema.ts";
 import { withTimeout } from "../lib/concurrency.ts";
-import { asksSomething, mayAnswer, recallQuestion, sharesVerb } from "../lib/recall.ts";
+import { asksForThing, asksSomething, coversWords, mayAnswer, recallQuestion, sharesVerb } from "../lib/recall.ts";
 import type { ModelAbilities } from "../models/engine.ts";
 import { PROMPT_FILES } from "../runtime/prompt.ts";
 import { isNotesFile } from "./lines.ts";
@@ -41,17 +41,20 @@ export const createRecall =
   (memory: Pick<Memory, "search">, sources: Pick<Sources, "isForeground">): Recall =>
   async (agent, message, conversationId, prompt) => {
     const isShort = prompt === "short";
-    if (message.trim() === "" || (isShort && !(ASKS.test(message) && OF_PERSON.test(message)))) return [];
+    const question = isShort ? recallQuestion(message) : null;
+    const isOfThing = question !== null && asksForThing(question);
+    const mayAsk = isOfThing || (ASKS.test(message) && OF_PERSON.test(message));
+    if (message.trim() === "" || (isShort && !mayAsk)) return [];
     const found = await withTimeout(
       memory.search(agent, message.slice(0, 1_000), LOOKED_AT).catch(() => null),
       DEADLINE_MS,
     );
-    const question = isShort ? recallQuestion(message) : null;
     // "I live in Leeds" has less in common with "where do I live?" than other questions have.
-    const answers = (text: string) => question !== null && sharesVerb(text, question);
+    const answers = (text: string) =>
+      question !== null && (isOfThing ? coversWords(text, question) : sharesVerb(text, question));
     return (found?.items ?? [])
       .filter(({ score, text }) => score >= (isShort && !answers(text) ? GOOD_ALONE : GOOD))
-      .filter(({ text }) => question === null || mayAnswer(text, question))
+      .filter(({ text }) => question === null || (isOfThing ? answers(text) : mayAnswer(text, question)))
       .filter((one) => mayBeTold(one, isShort ? null : conversationId, sources.isForeground))
       .filter((one) => !isShort || (tellsSomething(one) && one.text !== message.trim()))
       .sort((a, b) => Number(answers(b.text)) - Number(answers(a.text)))

@@ -5,7 +5,16 @@
 
 import { inFull, isRequest } from "../lib/follow-ups.ts";
 import { asksForOtherLanguage, type Language, languageOf } from "../lib/language.ts";
-import { asStatement, needsTelling, notesFor, REMEMBERS, recallQuestion, statementsFor } from "../lib/recall.ts";
+import {
+  asksForThing,
+  asStatement,
+  needsTelling,
+  notesFor,
+  REMEMBERS,
+  recallQuestion,
+  SAYS,
+  statementsFor,
+} from "../lib/recall.ts";
 import { RECALL, STRUCTURED, type WorkedExamples, workedExamples } from "../lib/worked-examples.ts";
 import {
   askedText,
@@ -125,7 +134,7 @@ function factsFor(
     question,
     turns.flatMap(({ role, text }) => (role === "user" ? [text] : [])),
   );
-  if (!needsTelling(question)) return said;
+  if (!needsTelling(question)) return asksForThing(question) ? [...memories, ...said] : said;
   const noted = files.flatMap(({ name, text }) => (NOTES.includes(name) ? [withoutHeadings(text)] : []));
   return [...notesFor(question, noted), ...memories, ...said];
 }
@@ -141,7 +150,7 @@ const turnsOf = ({ exchanges }: WorkedExamples): Turn[] =>
  * without, and 7 where it was told a second thing too.
  */
 const told = (memory: string): Turn[] => [
-  { role: "user", text: memory.replace(/^[-*]\s+/, "") },
+  { role: "user", text: memory.replace(/^[-*]\s+/, "").replace(SAYS, "") },
   { role: "assistant", text: REMEMBERS },
 ];
 

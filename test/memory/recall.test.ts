@@ -71,13 +71,30 @@ test("a model with a short prompt is told one thing that the person has said or 
   }
 });
 
+test("what is noted of a thing answers a question about it that has the same words, and no other question", async () => {
+  const note = found("- the plumber comes on Friday", { file: "memory/2026-11-22.md", origin: "agent", score: 0.4 });
+  const told = (message: string) =>
+    createRecall({ search: async () => ({ items: [note], degraded: null }) }, { isForeground })(
+      {} as Agent,
+      message,
+      OWN,
+      "short",
+    );
+  for (const message of ["When does the plumber come?", "Do you know when the plumber comes?"]) {
+    expect(await told(message)).toEqual([note.text]);
+  }
+  for (const message of ["What is the plumber like?", "What does the doctor do?", "When does the sun rise?"]) {
+    expect(await told(message)).toEqual([]);
+  }
+});
+
 test("a short prompt shows it as something that the person has said before", () => {
   const run: RunInput = {
     ...{ runId: "run_a", agentName: "Ada", files: [], skills: [], moreSkills: 0, readsSkills: false, earlier: 40 },
     model: { contextTokens: 2_048, tools: false, prompt: "short" },
     conversation: [{ role: "user", text: "What is my dog called?" }],
     journal: [],
-    memories: ["- My dog is called Bruno."],
+    memories: ["- The user says: My dog is called Bruno."],
   };
   expect(
     toMessages(buildPrompt(run))

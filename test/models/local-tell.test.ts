@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { fence } from "../../src/lib/untrusted.ts";
-import { filesMentioned, folderIn, nameOfNote, timeZoneIn } from "../../src/models/local/tools/details.ts";
+import { filesMentioned, folderIn, timeZoneIn } from "../../src/models/local/tools/details.ts";
+import { OFFERED } from "../../src/models/local/tools/offered.ts";
 import { tell } from "../../src/models/local/tools/tell.ts";
 
 const said = (name: string, input: object, output: string, question = "", isError = false) =>
@@ -68,7 +69,7 @@ test("a file's text is shown without the marks that are only for models, and a l
 });
 
 test("an error is told as one, whatever the tool", () => {
-  for (const name of ["now", "run_javascript", "list_files", "read_file", "write_file"]) {
+  for (const name of OFFERED) {
     expect(said(name, {}, "too slow", "", true)).toBe("That did not work: too slow.");
   }
   expect(said("read_file", { name: "a.md" }, "file not found", "", true)).toBe(
@@ -76,14 +77,12 @@ test("an error is told as one, whatever the tool", () => {
   );
 });
 
-test("a city's time zone, a folder and a note's name come from the message", () => {
+test("a city's time zone and a folder come from the message", () => {
   expect(timeZoneIn("Do you know what time it is in new york right now?")).toBe("America/New_York");
   expect(timeZoneIn("What time is it in the morning?")).toBeNull();
   expect(folderIn("List everything in the folder recipes.")).toBe("recipes");
   expect(folderIn("What is in your notes/2026 folder?")).toBe("notes/2026");
   expect(folderIn("What is in your folder?")).toBeNull();
-  expect(nameOfNote("The plumber comes on Friday, at 9!")).toBe("notes/the-plumber-comes-on-friday.md");
-  expect(nameOfNote("…")).toBe("notes/note.md");
 });
 
 test("a file is meant if its whole name is said, and the longest name wins", () => {
@@ -92,4 +91,5 @@ test("a file is meant if its whole name is said, and the longest name wins", () 
   expect(filesMentioned("Read my notes about Oslo.", names)).toEqual(["notes/oslo.md"]);
   expect(filesMentioned("Read my to-do file.", names)).toEqual(["todo.md"]);
   expect(filesMentioned("Read my diary.", names)).toEqual([]);
+  expect(filesMentioned("Read the pancake recipe.", ["recipes/pancakes.md"])).toEqual(["recipes/pancakes.md"]);
 });

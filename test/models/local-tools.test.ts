@@ -12,7 +12,7 @@ const { engine, close } = openLocalEngine();
 beforeAll(() => engine.embed(["load"], never));
 afterAll(close);
 
-const tools = Object.keys(EXAMPLES).map((name) => ({ name, description: "", inputSchema: {} }));
+const tools = OFFERED.map((name) => ({ name, description: "", inputSchema: {} }));
 /** The call that the model makes; null if it answers in words. */
 async function callFor(say: string, more: Parameters<typeof chat>[1] = {}) {
   const events = await collect(engine.stream(chat(say, { tools, maxTokens: 4, ...more }), never));
@@ -53,13 +53,29 @@ test("a tool that is not offered is not called, and none is in a conversation of
   expect(await callFor("", { messages })).toBeNull();
 });
 
-test("who wants a file to be written is told that this model does not, and no other tool is called instead", async () => {
-  const offered = tools.filter(({ name }) => OFFERED.includes(name));
+test.each([
+  ["Write 'Buy milk' into a file called milk.md.", "write_file", { name: "milk.md", text: "Buy milk\n" }],
+  ["Hi! Remember that I prefer tea.", "remember", { text: "The user says: I prefer tea" }],
+  ["What did I tell you about the plumber?", "search_memory", { query: "the plumber" }],
+  ["Delete plans/house.md", "delete_file", { name: "plans/house.md" }],
+])("what is to be done is done with the person's own words: %s", async (say, name, input) => {
+  expect(await callFor(say)).toEqual({ name, input });
+});
+
+test("what is to be composed is written into the file, and only there", async () => {
+  const call = await callFor("Write a short poem about the sea and save it as sea.md.", { maxTokens: 24 });
+  expect(call).toEqual({
+    name: "write_file",
+    input: { name: "sea.md", text: expect.stringMatching(/\p{L}{3}.*\n$/su) },
+  });
+});
+
+test("who wants what its owner has not allowed is told so, and nothing is made up", async () => {
+  const offered = tools.filter(({ name }) => name !== "write_file");
   const asked = chat("Write 'Buy milk' into a file called milk.md.", { tools: offered, maxTokens: 4 });
   expect(textOf(await collect(engine.stream(asked, never)))).toBe(
-    "I cannot write files: the small embedded model gets that wrong too often. A stronger model can.",
+    "I cannot do that: I am not allowed to use write_file.",
   );
-  expect(await callFor("Please note that I am tired.", { tools: offered })).toBeNull();
 });
 
 test("an answer that is to be JSON calls nothing, because a result is told in words", async () => {

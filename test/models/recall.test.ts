@@ -33,6 +33,8 @@ test.each([
   ["My brother lives in Oslo.", "Where does my brother live?", "Your brother"],
   ["I am a teacher.", "What do I do for a living?", "You are"],
   ["I lost my keys.", "What did I lose?", "You"],
+  ["The plumber comes on Friday.", "When does the plumber come?", "The plumber"],
+  ["The wifi password is hunter2.", "Do you remember the wifi password?", "The wifi password is"],
 ])("after %p, an answer to %p begins with %p", (told, question, beginning) => {
   expect(after([told], question)?.openings[0]).toBe(beginning);
 });

@@ -44,6 +44,7 @@ test.each([
   ["Search the web for cats", "I cannot look at the web"],
   ["Turn off the lights", "I cannot do that"],
   ["Send an email to Bob", "I cannot do that"],
+  ["Please remember that I prefer tea.", "I will remember that."],
 ])("an assistant says what is true of it, and answers a feeling or a judgement kindly: %s", (question, beginning) => {
   expect(reply(question)?.beginning).toStartWith(beginning);
 });

@@ -44,6 +44,35 @@ test("an agent on the embedded model knows the day, calculates, and reads its fi
   });
 });
 
+test("it keeps a list, writes what it composes into a file, and deletes it", async () => {
+  await it.person.ask("PUT", it.at("/files/jobs.md"), "- rent\n", { "Content-Type": "text/plain" });
+  expect(await ask("Add paint and nails to my list of jobs.")).toEqual({
+    calls: [
+      ["list_files", {}],
+      ["read_file", { name: "jobs.md" }],
+      ["write_file", { name: "jobs.md", text: "- rent\n- paint\n- nails\n" }],
+    ],
+    text: "I have added paint and nails to jobs.md.",
+  });
+  const composed = await ask("Write a short poem about the sea and save it as sea.md.");
+  const poem = await (await it.person.fetch("GET", it.at("/files/sea.md"))).text();
+  expect(poem.length).toBeGreaterThan(20);
+  expect(composed.text).toBe(`I have written this into sea.md:\n\n${poem.trim()}`);
+  expect((await ask("Write 'calm' into sea.md.")).text).toStartWith("There is a file sea.md already.");
+  expect((await ask("Delete sea.md.")).text).toBe("I have deleted sea.md.");
+  expect(await it.person.ask("GET", it.at("/files/sea.md"))).toMatchObject({ status: 404 });
+});
+
+test("what it was told to remember answers a question in another conversation", async () => {
+  expect((await ask("Remember that the plumber comes on Friday.")).text).toBe(
+    "I will remember that. I have noted it in memory/2026-11-22.md.",
+  );
+  await it.server.app.settled();
+  expect((await ask("What did I tell you about the plumber?")).text).toBe(
+    "I have found this:\n- the plumber comes on Friday (memory/2026-11-22.md, line 3)",
+  );
+});
+
 test("talk is answered in the model's own words", async () => {
   const { text, calls } = await ask("Hello! How was your day?");
   expect(calls).toEqual([]);

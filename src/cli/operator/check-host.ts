@@ -99,7 +99,7 @@ async function small(where: string): Promise<Finding> {
       ? "for a stronger one, set ROOST_MODEL=openai:NAME and ROOST_OPENAI_BASE_URL"
       : `Ollama is running here: set ROOST_MODEL=openai:${ollama.models[0]} and ROOST_OPENAI_BASE_URL=${ollama.baseUrl}`;
   return pass(
-    `${where}: it chats, tells the time, calculates and reads its files, but its facts and advice are often wrong; ${stronger}`,
+    `${where}: it chats, tells the time, calculates, and keeps notes and files, but its facts and advice are often wrong; ${stronger}`,
   );
 }
 

@@ -37,7 +37,7 @@ export interface ChatModelParts {
   /** Told that an answer has ended, in whose slot. */
   onReleased?(slot: Slot): void;
   /** Absent if the model calls no tools. */
-  useTools?(use: ToolUse, claim: Claim, aside: Aside, answer: () => Generation): Generation;
+  useTools?(use: ToolUse, claim: Claim, aside: Aside, answer: (question?: string) => Generation): Generation;
 }
 
 export function createChatModel(parts: ChatModelParts): ChatModel {
@@ -68,24 +68,29 @@ export function createChatModel(parts: ChatModelParts): ChatModel {
         return slot;
       };
 
-      function begin(prompt: number[]): Generation {
-        const maxTokens = Math.min(request.maxTokens, contextTokens - prompt.length);
-        const slot = claim(prompt, maxTokens);
-        const options: GenerationOptions = {
-          prompt,
-          slot,
-          stepper,
-          tokenizer,
-          maxTokens,
-          stop: request.stop.filter((text) => text !== ""),
-          sampling: { ...parts.sampling, temperature: request.temperature ?? parts.sampling.temperature },
-          random: seededRandom(request.seed ?? Math.floor(Math.random() * 2 ** 32)),
+      const begin =
+        (messages: ChatMessage[]) =>
+        (prompt: number[]): Generation => {
+          const maxTokens = Math.min(request.maxTokens, contextTokens - prompt.length);
+          const slot = claim(prompt, maxTokens);
+          const options: GenerationOptions = {
+            prompt,
+            slot,
+            stepper,
+            tokenizer,
+            maxTokens,
+            stop: request.stop.filter((text) => text !== ""),
+            sampling: { ...parts.sampling, temperature: request.temperature ?? parts.sampling.temperature },
+            random: seededRandom(request.seed ?? Math.floor(Math.random() * 2 ** 32)),
+          };
+          if (request.output !== undefined) return createConstrainedGeneration(options, request.output);
+          return request.guarded && guarded ? guarded(options, messages, aside) : createGeneration(options);
         };
-        if (request.output !== undefined) return createConstrainedGeneration(options, request.output);
-        return request.guarded && guarded ? guarded(options, request.messages, aside) : createGeneration(options);
-      }
 
-      const answer = () => readThenWrite(createReading(tokenizer, request.messages, limitTokens), begin);
+      const answer = (question?: string) => {
+        const messages = question === undefined ? request.messages : asking(question, request.messages);
+        return readThenWrite(createReading(tokenizer, messages, limitTokens), begin(messages));
+      };
       submit(id, {
         accountId,
         instanceId,
@@ -105,6 +110,12 @@ export function createChatModel(parts: ChatModelParts): ChatModel {
     },
   };
 }
+
+/** Another question in the place of the last one. */
+const asking = (content: string, messages: readonly ChatMessage[]): ChatMessage[] => {
+  const asked = messages.findLastIndex(({ role }) => role === "user");
+  return messages.map((message, at) => (at === asked ? { ...message, content } : message));
+};
 
 const tokensOf = ({ promptTokens, limitTokens }: PromptTooLong) => ({ promptTokens, limitTokens });
 

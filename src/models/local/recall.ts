@@ -2,7 +2,15 @@
  * Answers to what a person asks about themselves. A small model takes "my name" for its own, so its answer is begun for
  * it, and what it was told is likelier.
  */
-import { asksForAll, doesNotKnow, needsTelling, REMEMBERS, recallQuestion, sharesWords } from "../../lib/recall.ts";
+import {
+  asksForAll,
+  asksForThing,
+  doesNotKnow,
+  needsTelling,
+  REMEMBERS,
+  recallQuestion,
+  sharesWords,
+} from "../../lib/recall.ts";
 import { sentencesOf } from "../../lib/words.ts";
 import { RECALL } from "../../lib/worked-examples.ts";
 import type { Guide } from "./guidance.ts";
@@ -22,8 +30,8 @@ const IS =
 const AM = /^(?<what>.*?)\b(?<am>am|are|was|were) (?:i|we)\b ?(?<state>.*)$/i;
 /** "Which car do I drive" */
 const DO = /^(?<what>.*?)\bdo (?:i|we) (?<does>.+)$/i;
-/** "Where does my brother live" */
-const DOES = /\b(?:does|did) (?<whose>(?:my|our) \p{L}+)/iu;
+/** "Where does my brother live", "when does the plumber come" */
+const DOES = /\b(?:does|did) (?<whose>(?:(?:my|our|the|this) )?\p{L}+)/iu;
 const PREPOSITION = /^(?:in|at|on|to|from|of|by|with|for)\b/i;
 const LIVING = /\bfor a living$/i;
 
@@ -54,7 +62,11 @@ export function recallOf(messages: readonly ChatMessage[]): Recall | null {
   const told = (examples < 0 ? [] : messages.slice(examples + 2 * RECALL.exchanges.length))
     .filter((_, at, all) => all[at + 1]?.content === REMEMBERS)
     .map(({ content }) => turned(content).replace(/\W+$/, ""));
-  if (told.length > 0) return { openings: [beginningOf(question, told), "You"], told };
+  const [first = ""] = told;
+  if (first !== "") {
+    const other = asksForThing(question) ? `${sentence(first)}.` : "You";
+    return { openings: [beginningOf(question, told), other], told };
+  }
   const instructions = messages.find(({ role }) => role === "system")?.content ?? "";
   if (!needsTelling(question) || sentencesOf(instructions).some((one) => mayTell(one, question))) return null;
   if (asksForAll(question))

@@ -4,9 +4,11 @@
  * character that its owner has described answers as it likes. English only.
  */
 import { PLEASE } from "../../lib/questions.ts";
+import { REMEMBERS } from "../../lib/recall.ts";
 import { sentenceEnds } from "../../lib/words.ts";
 import { isAssistant, nameTold } from "./introduction.ts";
 import type { ChatMessage } from "./protocol.ts";
+import { deedIn } from "./tools/deeds.ts";
 
 export interface Reply {
   /** How the answer begins, or all of it. */
@@ -216,6 +218,7 @@ const LONG = 160;
 /** Null for any other message, and for another character. */
 export function replyTo(question: string, messages: readonly ChatMessage[]): Reply | null {
   if (question.length > LONG || !isAssistant(messages)) return null;
+  if (deedIn(question)?.does === "remember") return { beginning: REMEMBERS, sentences: 1 };
   const name = nameTold(messages);
   const reply =
     OTHERS.test(question) && name !== null

@@ -1,8 +1,9 @@
 /** The call that serves a message: what it must contain comes from the message, and the model chooses where it is open. */
-import { fileNameIn, filesMentioned, folderIn, nameOfNote, passagesOf, timeZoneIn } from "./details.ts";
-import type { ToolName } from "./examples.ts";
+import { fileNameIn, filesMentioned, folderIn, timeZoneIn } from "./details.ts";
+import type { AskedTool } from "./examples.ts";
 import { calculationsIn } from "./expression.ts";
 import { formulaIn } from "./formula.ts";
+import type { ToolName } from "./offered.ts";
 import { namesIn, tell } from "./tell.ts";
 import type { ToolUse } from "./tool-use.ts";
 
@@ -16,7 +17,7 @@ export type ChooseText = (texts: readonly string[]) => AsyncGenerator<void, stri
 
 /** The next call, or the answer; null if the message is better answered without tools. */
 export async function* nextStep(
-  wanted: ToolName,
+  wanted: AskedTool,
   { question: message, offered, made }: ToolUse,
   chooseText: ChooseText,
 ): AsyncGenerator<void, { call: Call } | { text: string } | null> {
@@ -34,7 +35,7 @@ export async function* nextStep(
 }
 
 async function* firstCall(
-  wanted: ToolName,
+  wanted: AskedTool,
   message: string,
   chooseText: ChooseText,
 ): AsyncGenerator<void, { call: Call } | null> {
@@ -54,12 +55,6 @@ async function* firstCall(
     case "read_file": {
       const name = fileNameIn(message);
       return { call: name === null ? { name: "list_files", input: {} } : { name: "read_file", input: { name } } };
-    }
-    case "write_file": {
-      const text = yield* chooseText(passagesOf(message));
-      if (text === null) return null;
-      const name = fileNameIn(message) ?? nameOfNote(text);
-      return { call: { name: "write_file", input: { name, text: `${text}\n` } } };
     }
   }
 }

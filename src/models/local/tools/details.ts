@@ -1,5 +1,7 @@
 /** The details of a call that stand in the message itself: names of files and folders, cities, what is to be written down. */
 import { lazily } from "../../../lib/lazily.ts";
+import { sentencesOf } from "../../../lib/words.ts";
+import { isGreeting } from "../openings.ts";
 
 const FILE_NAME = /(?<![\w/.-])[\w-]+(?:\/[\w-]+)*\.(?:md|txt|csv|json)\b/i;
 const FOLDERS = [
@@ -37,6 +39,13 @@ const NO_NAME = new Set([
   "with",
   "your",
 ]);
+
+/** "Hello Ada! What time is it?" */
+export function withoutGreeting(message: string): string {
+  const text = message.trim();
+  const [first = "", ...others] = sentencesOf(text);
+  return others.length > 0 && isGreeting(first) ? text.slice(text.indexOf(first) + first.length).trim() : text;
+}
 
 export const fileNameIn = (message: string): string | null => FILE_NAME.exec(message)?.[0] ?? null;
 
@@ -96,21 +105,6 @@ export function filesMentioned(message: string, names: readonly string[]): reado
   return most === 0 ? [] : scored.filter(({ words }) => words === most).map(({ name }) => name);
 }
 
-const partsOf = (text: string): string[] => text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
-
-/** What may be written down: every run of the message's words that begins after its first and ends with a word. */
-export function passagesOf(message: string): readonly string[] {
-  const [quoted, more] = [...message.matchAll(QUOTED)];
-  if (quoted !== undefined && more === undefined) return [quoted[1] ?? quoted[2] ?? ""];
-  const words = [...message.matchAll(/\S+/g)].map(({ index, 0: word }) => ({ from: index, to: index + word.length }));
-  const passages = words.flatMap(({ from }, at) =>
-    words.slice(at).map(({ to }) => message.slice(from, to).replace(/[.,;:!?]+$/, "")),
-  );
-  return [...new Set(passages)].filter((passage) => passage !== "" && !FILE_NAME.test(passage));
-}
-
-/** A name for a note that has none: its first words. */
-export function nameOfNote(text: string): string {
-  const words = partsOf(text).slice(0, 5).join("-");
-  return `notes/${words.slice(0, 60) || "note"}.md`;
-}
+/** In lower case, and in the singular: "the pancake recipe" is `pancakes.md`. */
+const partsOf = (text: string): string[] =>
+  (text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []).map((word) => word.replace(/(?<=\p{L}{3})s$/u, ""));

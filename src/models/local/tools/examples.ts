@@ -16,9 +16,10 @@ export interface Examples {
 const NUMBER =
   "\\d+(?:\\.\\d+)?|zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty";
 
-export type ToolName = "now" | "run_javascript" | "list_files" | "read_file" | "write_file";
+/** Tools that a message can want in so many words that it is judged by its meaning. */
+export type AskedTool = "now" | "run_javascript" | "list_files" | "read_file";
 
-export const EXAMPLES: Readonly<Record<ToolName, Examples>> = {
+export const EXAMPLES: Readonly<Record<AskedTool, Examples>> = {
   now: {
     mentions: [
       /\b(?:time|date|day|weekday|today|tomorrow|yesterday|month|year|late|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b/i,
@@ -187,6 +188,7 @@ export const EXAMPLES: Readonly<Record<ToolName, Examples>> = {
       "Do you keep a diary?",
       "What does the weather say?",
       "I read your notes, thank you.",
+      "I have the file now, thank you.",
       "What belongs on a packing list?",
       "What else could I write on my list?",
       "Can you recommend a recipe with potatoes?",
@@ -194,39 +196,6 @@ export const EXAMPLES: Readonly<Record<ToolName, Examples>> = {
       "What does the saying mean?",
     ],
   },
-  write_file: {
-    mentions: [
-      /\b(?:write|note|save|create|put|jot|store)\b/i,
-      /\b(?:note|file|reminder|down)\b|\w\.(?:md|txt|csv|json)\b/i,
-    ],
-    task: "Write what is to be noted.",
-    wants: [
-      ["Write 'hello' to the file greeting.txt.", "hello"],
-      ["Make a note that I have to call the bank.", "I have to call the bank"],
-      ["Save this to plan.md: first the roof, then the walls.", "first the roof, then the walls"],
-      ["Create a file called names.md with Tom and Eva.", "Tom and Eva"],
-      ["Note down: the shop opens at nine.", "the shop opens at nine"],
-      ["Write down that the key is under the mat.", "the key is under the mat"],
-      ["Put this into a note: water the plants.", "water the plants"],
-      ["Make a note: ask Eva.", "ask Eva"],
-      ["Please note down that the car is in the garage.", "the car is in the garage"],
-      ["Write a note that says: back at noon", "back at noon"],
-      ["Put down in a note that we need paint.", "we need paint"],
-    ],
-    talk: [
-      "Write me a poem.",
-      "Write a letter to my aunt.",
-      "Write a short story about a dog.",
-      "Should I take notes at school?",
-      "How can I save money?",
-      "Do you remember my name?",
-      "Where should I put the sofa?",
-      "I like to write.",
-      "How do I create a garden?",
-      "Please note that I am tired.",
-      "I wrote a note to my teacher.",
-    ],
-  },
 };
 
-export const isToolName = (name: string): name is ToolName => Object.hasOwn(EXAMPLES, name);
+export const isAsked = (name: string): name is AskedTool => Object.hasOwn(EXAMPLES, name);

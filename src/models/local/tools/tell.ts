@@ -35,6 +35,10 @@ export function tell({ name, input, output, isError }: MadeCall, question: strin
       return tellText(said, String(given.name));
     case "write_file":
       return tellWritten(said, given) ?? failed(said);
+    case "remember":
+      return tellNoted(said) ?? failed(said);
+    case "delete_file":
+      return `I have deleted ${given.name}.`;
     default:
       return said;
   }
@@ -50,11 +54,11 @@ function inputOf(text: string): Record<string, unknown> | null {
   }
 }
 
-const failed = (why: string, where = ""): string =>
+export const failed = (why: string, where = ""): string =>
   `That did not work${where === "" ? "" : ` ${where}`}: ${why.replace(/\.?$/, ".")}`;
 
 /** What a stranger may have written comes between two marks (src/lib/untrusted.ts), which are only for models. */
-const withoutFence = (output: string): string =>
+export const withoutFence = (output: string): string =>
   /^\[The text between the two marks ([0-9a-f]{16}) [^\n]*\n<untrusted-\1>\n([\s\S]*)\n<\/untrusted-\1>$/.exec(
     output,
   )?.[2] ?? output;
@@ -124,6 +128,19 @@ function tellText(said: string, name: string): string {
   return `${name}:\n\n${cut.trim()}`;
 }
 
+/** A longer text is shown below. In UTF-16 code units. */
+const IN_LINE = 100;
+
 function tellWritten(said: string, { name, text }: Record<string, unknown>): string | null {
-  return /^(?:Created|Replaced) /.test(said) ? `I have written “${String(text).trim()}” into ${name}.` : null;
+  if (!/^(?:Created|Replaced) /.test(said)) return null;
+  const written = String(text).trim();
+  if (written === "") return `I have created ${name}. It is empty.`;
+  if (written.length <= IN_LINE && !written.includes("\n")) return `I have written “${written}” into ${name}.`;
+  return `I have written this into ${name}:\n\n${written}`;
+}
+
+/** "Noted in memory/2026-11-22.md." */
+function tellNoted(said: string): string | null {
+  const file = /^Noted in (\S+)\.$/.exec(said)?.[1];
+  return file === undefined ? null : `I will remember that. I have noted it in ${file}.`;
 }

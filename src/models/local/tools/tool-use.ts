@@ -1,13 +1,16 @@
 /** What a request says about tools, on its way to the model process. */
 import { languageOf } from "../../../lib/language.ts";
+import { RECALL } from "../../../lib/worked-examples.ts";
 import { type ModelMessage, type ModelRequest, messagesIn } from "../../engine.ts";
-import { isToolName, type ToolName } from "./examples.ts";
+import { isToolName, type ToolName } from "./offered.ts";
 import type { MadeCall } from "./tell.ts";
 
 export interface ToolUse {
   /** The last message of the user. */
   question: string;
   offered: ToolName[];
+  /** Whether the prompt has what the message asks for of what the person has told. */
+  isTold: boolean;
   /** The calls since that message, with their results. */
   made: MadeCall[];
 }
@@ -24,8 +27,12 @@ export function toolUseOf(request: Pick<ModelRequest, "messages" | "tools">): To
   const question = messages[asked]?.content;
   if (offered.length === 0 || question === undefined || !isEnglish(messages)) return undefined;
   const made = madeIn(messages.slice(asked + 1));
-  return made.every(({ name }) => isToolName(name)) ? { question, offered, made } : undefined;
+  return made.every(({ name }) => isToolName(name)) ? { question, offered, isTold: isTold(messages), made } : undefined;
 }
+
+/** The prompt has examples then (runtime/short-prompt.ts). */
+const isTold = (messages: readonly ModelMessage[]): boolean =>
+  messages.some(({ content }) => content === RECALL.exchanges[0]?.[0]);
 
 const isEnglish = (messages: readonly ModelMessage[]): boolean =>
   languageOf(messages.flatMap(({ role, content }) => (role === "assistant" ? [] : [content])).join("\n")) === "en";

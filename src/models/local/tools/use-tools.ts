@@ -10,9 +10,10 @@ import type { Stepper } from "../stepper.ts";
 import type { Tokenizer } from "../tokenizer.ts";
 import { type Call, nextStep } from "./calls.ts";
 import { choose } from "./choose.ts";
-import { EXAMPLES, type ToolName } from "./examples.ts";
+import { deedIn } from "./deeds.ts";
+import { type Composing, nextOfDeed } from "./doing.ts";
+import { EXAMPLES, isAsked } from "./examples.ts";
 import { formulaIn } from "./formula.ts";
-import { REFUSALS } from "./offered.ts";
 import { tell } from "./tell.ts";
 import type { ToolUse } from "./tool-use.ts";
 import type { FindWanted, WantedTool } from "./wanted.ts";
@@ -20,9 +21,7 @@ import type { FindWanted, WantedTool } from "./wanted.ts";
 /** What the model is less sure of is not called: of what it wrote in tests, that was mostly wrong. */
 const SURE = 0.6;
 
-const REFUSED = Object.keys(REFUSALS) as ToolName[];
-
-type Step = { call: Call } | { text: string } | null;
+type Step = { call: Call } | { text: string } | { compose: Composing } | null;
 
 export interface ToolUseParts {
   findWanted: FindWanted;
@@ -32,23 +31,28 @@ export interface ToolUseParts {
   claim(prompt: readonly number[]): Slot;
 }
 
-/** The step as a generation, which goes on with `answer` where no tool is wanted. */
-export function withTools(use: ToolUse, parts: ToolUseParts, answer: () => Generation): Generation {
+/** The step as a generation, which goes on with an answer to the question, or to another one, where the model is to write. */
+export function withTools(use: ToolUse, parts: ToolUseParts, answer: (question?: string) => Generation): Generation {
   const steps = useTools(use, parts);
   let usual: Generation | undefined;
+  let composing: Composing | undefined;
+  let composed = "";
   return {
     completionTokens: () => usual?.completionTokens() ?? 0,
     async takeTurn() {
-      if (usual !== undefined) return await usual.takeTurn();
-      const { done, value } = await steps.next();
-      if (done !== true) return { text: "" };
-      if (value !== null) {
-        return "text" in value
-          ? { text: value.text, reason: "stop" }
-          : { text: "", reason: "tool_calls", call: value.call };
+      if (usual === undefined) {
+        const { done, value } = await steps.next();
+        if (done !== true) return { text: "" };
+        if (value !== null && "text" in value) return { text: value.text, reason: "stop" };
+        if (value !== null && "call" in value) return { text: "", reason: "tool_calls", call: value.call };
+        composing = value?.compose;
+        usual = answer(composing?.request);
       }
-      usual = answer();
-      return await usual.takeTurn();
+      const turn = await usual.takeTurn();
+      if (composing === undefined) return turn;
+      composed += turn.text;
+      if (turn.reason === undefined) return { text: "" };
+      return { text: "", reason: "tool_calls", call: composing.callWith(composed) };
     },
   };
 }
@@ -56,12 +60,14 @@ export function withTools(use: ToolUse, parts: ToolUseParts, answer: () => Gener
 /** Yields after each piece of work, so that others get their turns in between. */
 async function* useTools(use: ToolUse, parts: ToolUseParts): AsyncGenerator<void, Step> {
   const { question, offered, made } = use;
-  const refused = REFUSED.filter((name) => !offered.includes(name));
+  const deed = deedIn(question);
+  // What this conversation has told of the person stands in the prompt (../recall.ts).
+  const isInPrompt = deed?.does === "recall" && deed.about === null && use.isTold;
+  if (deed !== null && !isInPrompt) return nextOfDeed(deed, use);
   const isFormula = offered.includes("run_javascript") && formulaIn(question) !== null;
   const wanted: WantedTool | null = isFormula
     ? { name: "run_javascript", worked: [] }
-    : await parts.findWanted(question, [...offered, ...refused]);
-  if (wanted !== null && refused.includes(wanted.name)) return { text: REFUSALS[wanted.name] ?? "" };
+    : await parts.findWanted(question, offered.filter(isAsked));
   if (wanted === null) {
     // What was offered has changed since the call.
     const last = made.at(-1);

@@ -1,11 +1,9 @@
 /**
  * Decides with sentence vectors whether a message wants a tool, and which: a few milliseconds, and none for most talk.
  */
-import { sentencesOf } from "../../../lib/words.ts";
 import type { Embed } from "../embedder.ts";
-import { isGreeting } from "../openings.ts";
-import { withoutDetails } from "./details.ts";
-import { EXAMPLES, type Examples, type ToolName } from "./examples.ts";
+import { withoutDetails, withoutGreeting } from "./details.ts";
+import { type AskedTool, EXAMPLES, type Examples } from "./examples.ts";
 
 /** A longer message is a story or a task, which one call does not serve. */
 const MAX_CHARACTERS = 240;
@@ -19,25 +17,25 @@ const ASKS_FOR_ADVICE = /\b(?:should|could|can|may) (?:i|we)\b|\bany (?:ideas?|t
 const WORKED = 3;
 
 export interface WantedTool {
-  name: ToolName;
+  name: AskedTool;
   /** The closest last. */
   worked: Examples["wants"];
 }
 
 /** Null if the message wants none of the tools. */
-export type FindWanted = (message: string, offered: readonly ToolName[]) => Promise<WantedTool | null>;
+export type FindWanted = (message: string, offered: readonly AskedTool[]) => Promise<WantedTool | null>;
 
 export function createFindWanted(embed: Embed): FindWanted {
-  const known = new Map<ToolName, Promise<{ wants: Float32Array[]; talk: Float32Array[] }>>();
+  const known = new Map<AskedTool, Promise<{ wants: Float32Array[]; talk: Float32Array[] }>>();
 
-  function examplesOf(name: ToolName) {
+  function examplesOf(name: AskedTool) {
     const vectors = known.get(name) ?? embedExamples(name);
     known.set(name, vectors);
     vectors.catch(() => known.delete(name));
     return vectors;
   }
 
-  async function embedExamples(name: ToolName) {
+  async function embedExamples(name: AskedTool) {
     const { wants, talk } = EXAMPLES[name];
     const all = await embed([...wants.map(([say]) => say), ...talk].map(withoutDetails));
     return { wants: all.slice(0, wants.length), talk: all.slice(wants.length) };
@@ -62,12 +60,6 @@ export function createFindWanted(embed: Embed): FindWanted {
     }
     return found;
   };
-}
-
-/** "Hello Ada! What time is it?" */
-function withoutGreeting(message: string): string {
-  const [first = "", ...others] = sentencesOf(message);
-  return others.length > 0 && isGreeting(first) ? others.join(" ") : message.trim();
 }
 
 /** Of vectors of length 1. */

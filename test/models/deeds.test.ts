@@ -1,0 +1,162 @@
+import { expect, test } from "bun:test";
+import { deedIn } from "../../src/models/local/tools/deeds.ts";
+import { nextOfDeed } from "../../src/models/local/tools/doing.ts";
+import { OFFERED, type ToolName } from "../../src/models/local/tools/offered.ts";
+import type { MadeCall } from "../../src/models/local/tools/tell.ts";
+
+test.each([
+  ["Write 'Buy milk' into milk.md", { does: "write", name: "milk.md", text: "Buy milk" }],
+  ["Save this to a.md:\n- one\n- two", { does: "write", name: "a.md", text: "- one\n- two" }],
+  ["Hello!\nSave this to a.md:\n- one\n- two", { does: "write", name: "a.md", text: "- one\n- two" }],
+  ["Could you please create notes/a.txt?", { does: "write", name: "notes/a.txt", text: "" }],
+  ['Write "It rains. It pours." to a.md.', { does: "write", name: "a.md", text: "It rains. It pours." }],
+  [
+    "Create tale.md with a story about a dog",
+    { does: "compose", name: "tale.md", request: "Write a story about a dog" },
+  ],
+  ["List three fruits and save them as f.md", { does: "compose", name: "f.md", request: "List three fruits" }],
+  ["Add eggs to my shopping list, please.", { does: "add", file: "my shopping list", text: "eggs" }],
+  ["Take eggs off the list for Friday", { does: "take", file: "the list for Friday", item: "eggs" }],
+  ["Delete my notes about Oslo", { does: "delete", file: "my notes about Oslo" }],
+  ["Remember my birthday is on 3 May", { does: "remember", text: "my birthday is on 3 May" }],
+  ["What have you noted so far?", { does: "recall", about: null }],
+  ["What did I say about the boiler?", { does: "recall", about: "the boiler" }],
+  ["Rename a.md to b.md", { does: "unknown" }],
+  ["Save it as a.md", { does: "unknown" }],
+])("what is to be done is read from the message: %j", (say, deed) => {
+  expect(deedIn(say)).toEqual(deed as ReturnType<typeof deedIn>);
+});
+
+test.each([
+  "Remember me?",
+  "Do you remember that summer?",
+  "Remember that time?",
+  "How do I write a file a.md?",
+  "I wrote a note to my teacher.",
+  "Write a poem about a list.",
+  "What do you know about whales?",
+  "Delete everything!",
+  "Add 3 and 4.",
+  "Put yourself in my place.",
+  "Take it off the table.",
+])("talk that sounds like it is none: %s", (say) => {
+  expect(deedIn(say)).toBeNull();
+});
+
+test("a message that goes on and on is read in little time", () => {
+  // Quadratic in these would take minutes.
+  for (const piece of ["a.", "a/", " and save it as ", "write a to ", "my list of ", "remember that ", "\n", "'"]) {
+    expect(deedIn(`Write ${piece.repeat(200_000)}`)).toBeNull();
+    expect(() => deedIn(`Write ${piece.repeat(Math.floor(1_990 / piece.length))}`)).not.toThrow();
+  }
+});
+
+const FILES = "USER.md (9 bytes)\nshopping-list.md (20 bytes)\nwork-list.md (3 bytes)";
+const call = (name: string, input: object, output: string, isError = false): MadeCall => ({
+  ...{ name, input: JSON.stringify(input), output, isError },
+});
+const next = (question: string, made: MadeCall[] = [], offered: readonly string[] = OFFERED) => {
+  const deed = deedIn(question);
+  if (deed === null) throw new Error("there is nothing to do");
+  return nextOfDeed(deed, { question, offered: [...offered] as ToolName[], isTold: false, made });
+};
+const LISTED = call("list_files", {}, FILES);
+const reads = (output: string, isError = false) => call("read_file", { name: "shopping-list.md" }, output, isError);
+const writes = (text: string) => ({
+  call: { name: "write_file" as const, input: { name: "shopping-list.md", text } },
+});
+const WRITTEN = call("write_file", { name: "shopping-list.md", text: "" }, "Replaced shopping-list.md, 9 bytes.");
+
+test("what is added to a list goes below its last line, in the same form", () => {
+  const say = "Add eggs and milk to my shopping list";
+  expect(next(say)).toEqual({ call: { name: "list_files", input: {} } });
+  expect(next(say, [LISTED])).toEqual({ call: { name: "read_file", input: { name: "shopping-list.md" } } });
+  expect(next(say, [LISTED, reads("- flour")])).toEqual(writes("- flour\n- eggs\n- milk\n"));
+  expect(next(say, [LISTED, reads("# Food\n\n- [x] flour\n")])).toEqual(
+    writes("# Food\n\n- [x] flour\n- [ ] eggs\n- [ ] milk\n"),
+  );
+  expect(next(say, [LISTED, reads("1. flour\n2. oil")])).toEqual(writes("1. flour\n2. oil\n3. eggs\n4. milk\n"));
+  expect(next(say, [LISTED, reads("[shopping-list.md is empty.]")])).toEqual(writes("- eggs\n- milk\n"));
+  expect(next(say, [LISTED, reads("Dear diary.")])).toEqual(writes("Dear diary.\neggs and milk\n"));
+  expect(next(say, [LISTED, reads("- flour"), WRITTEN])).toEqual({
+    text: "I have added eggs and milk to shopping-list.md.",
+  });
+});
+
+test("a list that is not there is begun", () => {
+  const say = "Put eggs on my packing list";
+  expect(next(say, [LISTED])).toEqual({
+    call: { name: "write_file", input: { name: "packing-list.md", text: "- eggs\n" } },
+  });
+  const made = call("write_file", { name: "packing-list.md", text: "- eggs\n" }, "Created packing-list.md, 7 bytes.");
+  expect(next(say, [LISTED, made])).toEqual({ text: "I have begun packing-list.md with eggs." });
+  const missing = call("read_file", { name: "b.md" }, "file not found", true);
+  expect(next("Add eggs to b.md", [missing])).toEqual({
+    call: { name: "write_file", input: { name: "b.md", text: "- eggs\n" } },
+  });
+});
+
+test("only the one line that is meant is taken off a list", () => {
+  const say = "Remove the eggs from my shopping list";
+  expect(next(say, [LISTED, reads("- flour\n- eggs\n- egg cups")])).toEqual(writes("- flour\n- egg cups\n"));
+  expect(next(say, [LISTED, reads("- flour\n- six eggs")])).toEqual(writes("- flour\n"));
+  expect(next(say, [LISTED, reads("- six eggs\n- old eggs")])).toEqual({
+    text: "There is more than one line about “the eggs” in shopping-list.md:\n\n- six eggs\n- old eggs",
+  });
+  expect(next(say, [LISTED, reads("- flour")])).toEqual({
+    text: "There is nothing about “the eggs” in shopping-list.md:\n\n- flour",
+  });
+});
+
+test("what was not read whole is not changed", () => {
+  const cut = reads("- flour\n[Lines 1 to 1 of 900. Read on with fromLine 2.]");
+  expect(next("Add eggs to my shopping list", [LISTED, cut])).toEqual({
+    text: "That did not work with shopping-list.md: it is too long for me to change.",
+  });
+});
+
+test("a file is not replaced unread, and one that several could be is asked for", () => {
+  const refused = "a.md is not as you read it last: read it with read_file, so that nothing in it is lost";
+  expect(next("Write 'x' into a.md", [call("write_file", { name: "a.md", text: "x\n" }, refused, true)])).toEqual({
+    text: "There is a file a.md already. Ask me to add to it, or to delete it first.",
+  });
+  const both = call("list_files", {}, "oslo.md (1 bytes)\nold/oslo.md (1 bytes)");
+  expect(next("Delete my notes about Oslo", [both])).toEqual({
+    text: "Which one do you mean: oslo.md, old/oslo.md?",
+  });
+});
+
+test("what is looked up is what was told, without the question and the agent's own words", () => {
+  const say = "What did I tell you about the plumber?";
+  const found = [
+    `Said in a conversation, 2026-11-22:\n${say}`,
+    "You said in a conversation, 2026-11-22:\nThe plumber is a friend of mine.",
+    "memory/2026-11-22.md, line 1, 2026-11-22:\n- The user says: our plumber comes on Friday",
+    "Said in a conversation, 2026-11-22:\nRemember that our plumber comes on Friday",
+    "memory/2026-11-22.md, line 2, 2026-11-22:\n- The user says: I prefer tea",
+  ].join("\n\n");
+  expect(next(say, [call("search_memory", {}, found)])).toEqual({
+    text: "I have found this:\n- you said: our plumber comes on Friday (memory/2026-11-22.md, line 1)",
+  });
+  expect(next("What do you remember about my car?", [call("search_memory", {}, found)])).toEqual({
+    text: "I have found nothing about your car in my memory.",
+  });
+});
+
+test("the last notes are shown to who asks for all", () => {
+  const say = "What do you remember?";
+  expect(next(say)).toEqual({ call: { name: "list_files", input: { folder: "memory" } } });
+  const days = call("list_files", {}, "memory/2026-11-21.md (9 bytes)\nmemory/2026-11-22.md (9 bytes)");
+  expect(next(say, [days])).toEqual({ call: { name: "read_file", input: { name: "memory/2026-11-22.md" } } });
+  expect(
+    next(say, [
+      days,
+      call("read_file", { name: "memory/2026-11-22.md" }, "# 2026-11-22\n\n- The user says: I prefer tea"),
+    ]),
+  ).toEqual({
+    text: "These are my last notes, in memory/2026-11-22.md:\n\n- you said: I prefer tea",
+  });
+  expect(next(say, [call("list_files", {}, "There are no files in memory.")])).toEqual({
+    text: "I have noted nothing yet. Say “Remember that …”, and I will.",
+  });
+});
