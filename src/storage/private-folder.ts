@@ -28,8 +28,8 @@ export function makePrivate(dataDir: string, uid: number = whoWeAre()): string[]
   const folder = makeFolder(dataDir);
   if (!isOurs(folder, uid)) {
     throw new Error(
-      `the data folder ${dataDir} belongs to another user, who can read and change everything in it; ` +
-        "run as that user, chown it to this one, or choose another with --data",
+      `the data folder ${dataDir} belongs to another user (${folder.uid}), who can read and change everything in it; ` +
+        `run as that user, run chown -R ${uid} '${dataDir}', or choose another with --data`,
     );
   }
   const changes = tighten(dataDir, folder, 0o700);

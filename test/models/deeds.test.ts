@@ -21,7 +21,20 @@ test.each([
   ["Remember my birthday is on 3 May", { does: "remember", text: "my birthday is on 3 May" }],
   ["What have you noted so far?", { does: "recall", about: null }],
   ["What did I say about the boiler?", { does: "recall", about: "the boiler" }],
+  ["Make me a packing list with socks and shirts", { does: "add", file: "packing list", text: "socks and shirts" }],
+  ["Add a task: water the plants", { does: "add", file: "my to-do list", text: "water the plants" }],
+  ["Append a line to log.md: done", { does: "add", file: "log.md", text: "done" }],
+  [
+    "Change milk to cream on my shopping list",
+    { does: "replace", file: "my shopping list", item: "milk", by: "cream" },
+  ],
+  ["My name is Tom, remember that.", { does: "remember", text: "My name is Tom" }],
+  ["Don't let me forget to call mum", { does: "remember", text: "call mum" }],
+  ["Forget that I prefer tea", { does: "forget" }],
   ["Rename a.md to b.md", { does: "unknown" }],
+  ["Save your last answer to a.md", { does: "unknown" }],
+  ["Clear my shopping list", { does: "unknown" }],
+  ["Delete all files", { does: "unknown" }],
   ["Save it as a.md", { does: "unknown" }],
 ])("what is to be done is read from the message: %j", (say, deed) => {
   expect(deedIn(say)).toEqual(deed as ReturnType<typeof deedIn>);
@@ -35,7 +48,12 @@ test.each([
   "I wrote a note to my teacher.",
   "Write a poem about a list.",
   "What do you know about whales?",
-  "Delete everything!",
+  "Make me a list of three fruits.",
+  "Make me a list with three tips.",
+  "Check this",
+  "Make it shorter",
+  "Forget about the rain.",
+  "Change is hard for my friend.",
   "Add 3 and 4.",
   "Put yourself in my place.",
   "Take it off the table.",
@@ -105,6 +123,16 @@ test("only the one line that is meant is taken off a list", () => {
   });
   expect(next(say, [LISTED, reads("- flour")])).toEqual({
     text: "There is nothing about “the eggs” in shopping-list.md:\n\n- flour",
+  });
+});
+
+test("only the words that are meant are replaced in their line", () => {
+  const say = "Replace the milk with oat milk in my shopping list";
+  expect(next(say, [LISTED, reads("- Flour\n- 2 l of Milk, cold")])).toEqual(
+    writes("- Flour\n- 2 l of oat milk, cold\n"),
+  );
+  expect(next(say, [LISTED, reads("- milk"), WRITTEN])).toEqual({
+    text: "I have put oat milk in the place of the milk in shopping-list.md.",
   });
 });
 

@@ -13,9 +13,12 @@ export type Deed =
   /** `file` is a name, or what the person calls it: "my shopping list". */
   | { does: "add"; file: string; text: string }
   | { does: "take"; file: string; item: string }
+  | { does: "replace"; file: string; item: string; by: string }
   | { does: "delete"; file: string }
   /** What was noted or said about something is looked up; about all, without a text. */
   | { does: "recall"; about: string | null }
+  /** What was noted is to be forgotten, for which there is no tool. */
+  | { does: "forget" }
   /** A file is to be changed, but it is not plain how. */
   | { does: "unknown" };
 
@@ -27,7 +30,7 @@ export const NAME = "[\\w-]+(?:[/.][\\w-]+)*\\.(?:md|txt|csv|json|ya?ml|html)";
 const FILE = `(?:(?:an?|the|my|your|our|this) )?(?:new )?(?:text )?(?:(?:file|document|note) )?(?:(?:called|named) )?["'“‘\`]?(?<file>${NAME})["'”’\`]?`;
 const OWN = "(?:my|the|our|your) (?:[\\w-]+ ){0,3}";
 /** "My shopping list" */
-const LIST = `(?<file>${OWN}list(?: (?:of|for) [\\w-]+)?)`;
+const LIST = `(?<file>${OWN}(?:list(?: (?:of|for) [\\w-]+)?|to-?dos?|tasks|groceries|errands))`;
 /** "My notes about Oslo" */
 const DOCUMENT = `(?<file>${OWN}(?:files?|lists?|notes?|recipes?|documents?)(?: (?:about|for|of|on) [\\w-]+(?: [\\w-]+)?)?)`;
 const INTO = "(?:down )?(?:in|into|inside|to|as|on|under)";
@@ -35,8 +38,8 @@ const AT_END = "(?:at|to) the (?:end|bottom) of";
 const SAVE = "(?:write|save|store|put|record|note|jot)(?: down)?";
 const THIS = "(?:(?:this|that|these|the following)(?: (?:text|lines?|words?|list|note))? )?";
 const SAYS =
-  "(?:with|containing|saying|listing|(?:that|which) (?:says?|lists?|contains?|reads?|has)|and (?:write|put)(?: in(?:to)? it)?)\\b:?";
-const NOTE = "(?:an?|my|your) (?:notes?|reminder|memo)";
+  "(?:with|containing|saying|listing|(?:that|which) (?:says?|lists?|contains?|reads?|has)|(?:and )?(?:write|put)(?: in(?:to)? it)?)\\b:?";
+const NOTE = "(?:an?|my|your|this) (?:notes?|reminder|memo)";
 const IN_NOTE = "(?: (?:in|into|to) (?:a|my|your) notes?)?";
 const IN_MEMORY = "your (?:memory|memories|notes)";
 const TELL = "(?:(?:did )?(?:i|we) (?:say|said|tell you|told you)|have (?:i|we) (?:said|told you))";
@@ -46,12 +49,18 @@ const END = "(?:,? (?:please|thanks|thank you|for me))*[\\s.!]*$";
 const ASKED = "[\\s?.!]*$";
 /** "My birthday is on 3 May", but not "my love". */
 const STATEMENT =
-  "(?:my|our|i|we)\\b[^?]*?\\b(?:is|are|am|was|were|ha[sd]|have|likes?|loves?|prefers?|lives?|works?|hates?|needs?|goes|starts|ends|comes|leaves)\\b[^?]+";
+  "(?:(?:i|we) \\w+ [^?]+|(?:my|our|the)\\b[^?]*?\\b(?:is|are|was|were|ha[sd]|likes?|loves?|prefers?|lives?|works?|hates?|needs?|goes|starts|ends|comes|leaves)\\b[^?]+)";
 
-type Groups = Record<"file" | "text", string>;
+/** "It", "our conversation": the words to write are not in the message. */
+const REFERS_BACK =
+  /^(?:it|this|that|them|these|those|(?:the|this|that|our|your|my)\b.{0,30}\b(?:conversations?|chats?|answers?|repl(?:y|ies)|messages?|responses?|texts?|poems?|story|stories|haikus?|lists?|above))$/i;
+
+type Groups = Record<"file" | "text" | "by", string>;
 const write = ({ file, text }: Groups): Deed => writing(file, text);
-const add = ({ file, text }: Groups): Deed => ({ does: "add", file, text });
-const note = ({ text }: Groups): Deed | null => (text.endsWith("?") ? null : { does: "remember", text: bare(text) });
+const add = ({ file, text }: Groups): Deed =>
+  REFERS_BACK.test(text) ? { does: "unknown" } : { does: "add", file, text };
+const note = ({ text }: Groups): Deed | null =>
+  text.endsWith("?") || REFERS_BACK.test(text) ? null : { does: "remember", text: bare(text) };
 const recall = ({ text }: Groups): Deed => ({ does: "recall", about: text });
 
 /** The first that fits counts. */
@@ -63,19 +72,39 @@ const FORMS = [
   ),
   // "Save this in ideas.txt: a garden on the roof", "Create a file called names.md with Tom and Eva"
   form(`${SAVE} ${THIS}${INTO} ${FILE}${COLON}(?<text>.+)$`, write),
-  form(`(?:create|make|write|start|i need|i want|new) ${FILE}(?:${COLON}|,? ${SAYS}\\s*)(?<text>.+?)${END}`, write),
+  form(`(?:create|make|write|start|i need|i want|new) ${FILE}(?:${COLON}|[,.]? ${SAYS}\\s*)(?<text>.+?)${END}`, write),
   // "Add butter to my shopping list", "Put eggs on the list", "Write 'Call Eva' at the end of todo.md"
   ...[FILE, LIST].flatMap((file) => [
     form(`(?:add|append|include|enter) (?<text>.+?) (?:${INTO}|onto|${AT_END}) ${file}${END}`, add),
     form(`(?:put|write|note) (?<text>.+?) ${AT_END} ${file}${END}`, add),
   ]),
   form(`(?:put|write|note) (?<text>.+?) (?:${INTO}|onto) ${LIST}${END}`, add),
+  ...[FILE, LIST].map((file) =>
+    form(
+      `(?:add|append|put|write) (?:an?|the|this|another) (?:line|item|entry|point|task) (?:${INTO}|${AT_END}) ${file}${COLON}(?<text>.+)$`,
+      add,
+    ),
+  ),
+  form(`add (?:an?|the|this) (?:task|to-?do)(?: item)?${COLON}(?<text>.+)$`, ({ text }) =>
+    add({ file: "my to-do list", text, by: "" }),
+  ),
+  // "Make me a shopping list with eggs and milk", but not "a list of three fruits"
+  form(
+    `(?:create|make|write|start|begin)(?: me| us)? (?:an?|my|our|the) (?:new )?(?<file>(?:[\\w-]+ ){1,2}list)(?:${COLON}| (?:with|containing) )(?!(?:\\d+|two|three|four|five|six|seven|eight|nine|ten|some|all|everything)\\b)(?<text>.+?)${END}`,
+    add,
+  ),
   // "Take the lemons off my shopping list"
   ...[FILE, LIST].map((file) =>
     form(
       `(?:remove|delete|take|cross|strike|drop) (?:out )?(?<text>.+?) (?:from|off|out of) ${file}${END}`,
       (found) => ({ does: "take", file: found.file, item: bare(found.text) }),
     ),
+  ),
+  // "Change milk to cream on my shopping list"
+  ...[FILE, LIST].map((file) =>
+    form(`(?:replace|change) (?<text>.+?) (?:with|by|to|into) (?<by>.+?) (?:in|on) ${file}${END}`, (found) => ({
+      ...{ does: "replace", file: found.file, item: bare(found.text), by: bare(found.by) },
+    })),
   ),
   // "Write 'Buy milk' into milk.md", "Create notes.md", "Delete my notes about Oslo"
   form(`${SAVE} (?<text>.+?) ${INTO} ${FILE}${END}`, write),
@@ -85,20 +114,23 @@ const FORMS = [
   ),
   // "Put this into a note: water the plants", "Remember that I prefer tea", "Make a note to call the bank"
   form(`${SAVE} ${THIS}${INTO} ${NOTE}${COLON}(?<text>.+)$`, note),
+  form(`${SAVE} (?:this|that|the following)(?: for later)?${COLON}(?<text>.+)$`, note),
   form(
-    "(?:remember|(?:keep|bear) in mind|note(?: down)?|(?:write|jot) down|(?:don['’]?t|do not|never) forget)" +
+    "(?:remember|(?:keep|bear) in mind|note(?: down)?|(?:write|jot) down|(?:don['’]?t|do not|never) (?:let me )?forget)" +
       `(?: (?:this|the following))?(?:,? that |${COLON})(?<text>\\S.*)$`,
     note,
   ),
   form(`(?:remember|(?:don['’]?t|do not) forget) (?<text>${STATEMENT})$`, note),
-  form(`(?:make|take|put|leave|add) ${NOTE} (?:to|of|about) (?<text>\\S.*?)${IN_NOTE}${END}`, note),
+  form(`(?:don['’]?t|do not|never) let me forget (?:to )?(?<text>\\S.*)$`, note),
+  form(`(?<text>${STATEMENT}?),? (?:please )?(?:remember|note|keep) (?:that|this|it)(?: in mind)?${END}`, note),
+  form(`(?:make|take|put|leave|add|create|save) ${NOTE} (?:to|of|about) (?<text>\\S.*?)${IN_NOTE}${END}`, note),
   form(
-    `(?:make|take|put|leave|add|write) ${NOTE}(?: (?:(?:that|which) says|saying)\\b:?\\s*|${COLON}| that )(?<text>\\S.*)$`,
+    `(?:make|take|put|leave|add|write|create|save) ${NOTE}(?: (?:(?:that|which) says|saying)\\b:?\\s*|${COLON}| that )(?<text>\\S.*)$`,
     note,
   ),
   // "What have you noted?", "What did I tell you about the plumber?", "Search your memory for the wifi"
   form(
-    `what (?:${REMEMBER}|${TELL}|do you know about (?:me|us)|(?:is|stands) in ${IN_MEMORY})(?: about (?:me|us|myself))?(?: so far)?${ASKED}`,
+    `what (?:${REMEMBER}|did (?:i|we) tell you|have (?:i|we) told you|do you know about (?:me|us)|(?:is|stands) in ${IN_MEMORY})(?: about (?:me|us|myself))?(?: so far)?${ASKED}`,
     () => ({ does: "recall", about: null }),
   ),
   form(
@@ -116,7 +148,9 @@ function form(source: string, deed: (groups: Groups) => Deed | null) {
   const pattern = new RegExp(`^${source.replaceAll(" ", "\\s+")}`, "is");
   return (asked: string): Deed | null => {
     const found = pattern.exec(asked);
-    return found === null ? null : deed({ file: found.groups?.file ?? "", text: found.groups?.text ?? "" });
+    return found === null
+      ? null
+      : deed({ file: found.groups?.file ?? "", text: found.groups?.text ?? "", by: found.groups?.by ?? "" });
   };
 }
 
@@ -124,10 +158,15 @@ const BEFORE = new RegExp(
   `${PLEASE}(?:(?:i (?:want|need|would like)|i['’]d like) you to )?(?:(?:please|just|now|also)\\W+)*`,
   "i",
 );
-const CHANGES = new RegExp(
-  `^(?:write|save|store|put|create|make|append|add|delete|remove|erase|rename|move|copy|edit|change|update|replace|overwrite|insert)\\b.*(?<![\\w/.-])${NAME}\\b`,
-  "is",
-);
+/** A file or a list is to be changed: in its own words, the model would claim to have done it. */
+const CHANGES = [
+  `(?:write|save|store|put|create|make|append|add|delete|remove|erase|rename|move|copy|edit|change|update|replace|overwrite|insert)\\b.*(?<![\\w/.-])${NAME}\\b`,
+  "(?:clear|empty|rename|edit|change|update|replace|mark|tick|check off|delete|remove|erase) .*\\b(?:my|our|your) (?:[\\w-]+ ){0,2}(?:list|files?|notes)\\b",
+  "(?:create|make|write|start)(?: an?| the)?(?: new| empty)* (?:file|document)\\W*$",
+  "(?:delete|remove|erase) (?:(?:all|everything|every)\\b|(?:it|that|this|them)\\W*$)",
+  "(?:save|store) (?:it|that|this|them)\\W*$",
+].map((source) => new RegExp(`^${source.replaceAll(" ", "\\s+")}`, "is"));
+const FORGETS = /^forget\s+(?:(?:that|what)\s+(?:i|we|my|our)|everything|all|my|our)\b/i;
 
 /** Null if the message asks for nothing of the kind. */
 export function deedIn(message: string): Deed | null {
@@ -140,7 +179,8 @@ export function deedIn(message: string): Deed | null {
     const deed = deedOf(asked);
     if (deed !== null) return deed;
   }
-  return CHANGES.test(asked) && !asked.endsWith("?") ? { does: "unknown" } : null;
+  if (FORGETS.test(asked)) return { does: "forget" };
+  return CHANGES.some((one) => one.test(asked)) && !asked.endsWith("?") ? { does: "unknown" } : null;
 }
 
 /** "A short poem about the sea": not the words themselves. */
@@ -149,7 +189,7 @@ const WORK =
 
 function writing(name: string, said: string): Deed {
   const text = said.replace(/\s+in(?:side)?(?:\s+it)?$/i, "");
-  if (/^(?:it|this|that|them|these|those)$/i.test(text)) return { does: "unknown" };
+  if (REFERS_BACK.test(text)) return { does: "unknown" };
   return WORK.test(text)
     ? { does: "compose", name, request: `Write ${text}` }
     : { does: "write", name, text: bare(text) };
@@ -163,15 +203,15 @@ export function bare(said: string): string {
   const text = said.trim().replace(LED_IN, "");
   const quoted = QUOTED.exec(text.replace(/[.!]$/, ""))?.groups?.text;
   if (quoted !== undefined) return quoted.trim();
-  return /[.!?]\s/.test(text) || text.includes("\n") ? text : text.replace(/[.!]+$/, "");
+  return /[.!?]\s/.test(text) || text.includes("\n") ? text : text.replace(/[.!,;]+$/, "");
 }
 
 /** "Eggs, milk and bread" are three; what is quoted is one. */
 export function itemsOf(said: string): readonly string[] {
-  const text = said.trim();
+  const text = said.trim().replace(/^(?:an?|the) (?:line|item|entry|point|task) (?=["'“‘`])/i, "");
   if (QUOTED.test(text)) return [bare(text)];
   return text
     .split(/\s*,\s*(?:and\s+)?|\s+and\s+|\n+/i)
-    .map(bare)
+    .map((item) => bare(item.replace(/^(?:some|an?|the)\s+/i, "")))
     .filter((item) => item !== "");
 }

@@ -15,12 +15,13 @@ export interface Composing {
 
 export type DeedStep = { call: Call } | { text: string } | { compose: Composing };
 
-const NEEDS: Readonly<Record<Exclude<Deed["does"], "unknown">, readonly ToolName[]>> = {
+const NEEDS: Readonly<Record<Exclude<Deed["does"], "unknown" | "forget">, readonly ToolName[]>> = {
   remember: ["remember"],
   write: ["write_file"],
   compose: ["write_file"],
   add: ["list_files", "read_file", "write_file"],
   take: ["list_files", "read_file", "write_file"],
+  replace: ["list_files", "read_file", "write_file"],
   delete: ["list_files", "delete_file"],
   recall: ["search_memory", "list_files", "read_file"],
 };
@@ -29,10 +30,14 @@ const HOW =
   "I can write, extend and delete files if you say which and give me the words, such as: " +
   "“Write ‘Buy milk’ into notes.md”, “Add eggs to my shopping list” or “Delete notes.md”.";
 
+const HOW_TO_FORGET =
+  "I cannot take back what I have noted. My notes stand in the folder memory: remove them there, or clear the conversation.";
+
 const IS_NAME = new RegExp(`^${NAME}$`, "i");
 
 export function nextOfDeed(deed: Deed, { question, offered, made }: ToolUse): DeedStep {
   if (deed.does === "unknown") return { text: HOW };
+  if (deed.does === "forget") return { text: HOW_TO_FORGET };
   const lacking = NEEDS[deed.does].find((name) => !offered.includes(name));
   if (lacking !== undefined) return { text: `I cannot do that: I am not allowed to use ${lacking}.` };
   const last = made.at(-1);
@@ -54,7 +59,8 @@ export function nextOfDeed(deed: Deed, { question, offered, made }: ToolUse): De
     case "add":
       return changing(made, question, () => adding(deed, made));
     case "take":
-      return changing(made, question, () => taking(deed, made));
+    case "replace":
+      return changing(made, question, () => changingLine(deed, made));
   }
 }
 
@@ -170,19 +176,30 @@ function adding({ file, text }: Extract<Deed, { does: "add" }>, made: readonly M
   );
 }
 
-function taking({ file, item }: Extract<Deed, { does: "take" }>, made: readonly MadeCall[]): DeedStep {
+/** The item's line goes, or the item in it is replaced. */
+function changingLine(deed: Extract<Deed, { does: "take" | "replace" }>, made: readonly MadeCall[]): DeedStep {
+  const { file, item } = deed;
   return inFile(file, made, (name) => {
     const read = made.find((call) => call.name === "read_file");
     if (read === undefined) return calling("read_file", { name });
     if (read.isError) return { text: tell(read, "") };
-    if (made.at(-1)?.name === "write_file") return { text: `I have taken ${item} off ${name}.` };
+    if (made.at(-1)?.name === "write_file") {
+      const done =
+        deed.does === "take" ? `taken ${item} off ${name}` : `put ${deed.by} in the place of ${item} in ${name}`;
+      return { text: `I have ${done}.` };
+    }
     const before = wholeText(read);
     if (before === null) return tooLong(name);
     const lines = before.split("\n");
-    const [line, ...others] = linesWith(item, lines);
-    if (line === undefined) return { text: `There is nothing about “${item}” in ${tell(read, "")}` };
+    const [at, ...others] = linesWith(item, lines);
+    const line = lines[at ?? -1];
+    if (at === undefined || line === undefined)
+      return { text: `There is nothing about “${item}” in ${tell(read, "")}` };
     if (others.length > 0) return { text: `There is more than one line about “${item}” in ${tell(read, "")}` };
-    return writing(name, lines.filter((_, at) => at !== line).join("\n"));
+    const start = line.toLowerCase().indexOf(wantedOf(item));
+    const after =
+      deed.does === "take" ? [] : [line.slice(0, start) + deed.by + line.slice(start + wantedOf(item).length)];
+    return writing(name, lines.toSpliced(at, 1, ...after).join("\n"));
   });
 }
 
@@ -216,9 +233,12 @@ function withMore(before: string, said: string): string {
 const LIST = new Intl.ListFormat("en");
 const listed = (items: readonly string[]): string => LIST.format(items);
 
+/** Without the article that a person gives it. */
+const wantedOf = (item: string): string => item.toLowerCase().replace(/^(?:the|an?) /, "");
+
 /** Where the item stands: as a whole line if there is one, or within lines. */
 function linesWith(item: string, lines: readonly string[]): number[] {
-  const wanted = item.toLowerCase().replace(/^(?:the|an?) /, "");
+  const wanted = wantedOf(item);
   const bareLines = lines.map((line) => line.replace(MARK, "").trim().toLowerCase());
   const placesOf = (fits: (line: string) => boolean) => bareLines.flatMap((line, at) => (fits(line) ? [at] : []));
   const whole = placesOf((line) => line === wanted);
