@@ -4,7 +4,7 @@
  * what fits none of the forms stays as it is.
  */
 import { asksForOtherLanguage } from "./language.ts";
-import { asksAboutWorld, PLEASE } from "./questions.ts";
+import { asksAboutWorld, isStatement, PLEASE } from "./questions.ts";
 
 export interface Before {
   /** The person's message before, in a whole sentence; empty if there was none. */
@@ -15,7 +15,7 @@ export interface Before {
 
 /** In UTF-16 code units: a longer message says what it means. */
 const LONG = 100;
-const FORMS = [asMany, instead, another, calculated, ofPerson, ofPet];
+const FORMS = [asMany, instead, another, calculated, ofPerson, ofPet, added, saved, noted];
 
 /** The message in a whole sentence, or as it is. */
 export function inFull(message: string, before: Before): string {
@@ -128,4 +128,39 @@ function ofPet(text: string, { asked }: Before): string | null {
   const pet = HAVING.exec(asked)?.groups?.pet;
   const name = CALLED.exec(text)?.groups?.name;
   return pet === undefined || name === undefined ? null : `My ${pet} is called ${name}.`;
+}
+
+const ADDED = /\b(?:add|put|append) .+? (?<where>(?:to|on|onto) (?:(?:my|the|our|your) .*|\S+\.\w+))$/is;
+const MORE = /^(?:and|also|plus|add)(?: also)?,? (?<items>[^?.!]{1,60}?)(?:,? (?:too|as well|please))*[.!]*$/i;
+
+/** "Add eggs to my shopping list", for "And eggs" after "Add milk to my shopping list" */
+function added(text: string, { asked }: Before): string | null {
+  const where = ADDED.exec(asked.replace(/[\s.!]*$/, ""))?.groups?.where;
+  const items = MORE.exec(text)?.groups?.items;
+  return where === undefined || items === undefined || ADDED.test(text) ? null : `Add ${items} ${where}`;
+}
+
+const SAVED = new RegExp(
+  `${PLEASE}(?:now )?(?:save|store|write|put) (?:it|this|that|them|(?:the|this|that|your) [\\w ]{1,20}) (?:down )?(?:in|into|to|as|under|on) (?<file>\\S.*?)[\\s?.!]*$`,
+  "i",
+);
+const FILE_NAME = /\w\.(?:md|txt|csv|json|ya?ml|html)\b/i;
+/** What is saved comes after it, and a longer message would no longer be read as one. In UTF-16 code units. */
+const MAX_SAVED = 1_800;
+
+/** "Save this as sea.md: The waves …", for "Save it as sea.md" after a poem */
+function saved(text: string, { answered }: Before): string | null {
+  const file = SAVED.exec(text)?.groups?.file;
+  if (file === undefined || !FILE_NAME.test(file) || answered === "" || answered.length > MAX_SAVED) return null;
+  return `Save this as ${file}:\n${answered}`;
+}
+
+const NOTED = new RegExp(
+  `${PLEASE}(?:remember|note|keep|write) (?:that|this|it)(?: down| in mind)?(?: for me)?[\\s?.!]*$`,
+  "i",
+);
+
+/** "Remember that my name is Joe.", for "Remember that" after "My name is Joe." */
+function noted(text: string, { asked }: Before): string | null {
+  return NOTED.test(text) && isStatement(asked) ? `Remember that ${asked}` : null;
 }

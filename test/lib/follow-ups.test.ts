@@ -34,6 +34,12 @@ test.each([
   ["Who was Marie Curie?", "A physicist.", "Where did she live?", "Where did Marie Curie live?"],
   ["I have a dog.", "How nice!", "He is called Rex.", "My dog is called Rex."],
   ["We got a black cat", "How nice!", "Her name is Luna", "My cat is called Luna."],
+  ["Add milk to my shopping list.", "Done.", "And eggs", "Add eggs to my shopping list"],
+  ["Put milk on the list", "Done.", "also bread and butter, please", "Add bread and butter on the list"],
+  ["Append 'one' to log.md", "Done.", "and 'two'", "Add 'two' to log.md"],
+  ["Write a poem", "Waves,\nagain.", "Save it as sea.md", "Save this as sea.md:\nWaves,\nagain."],
+  ["Why?", "Because.", "Can you write that into a file called a.txt?", "Save this as a file called a.txt:\nBecause."],
+  ["My name is Joe.", "Hello Joe!", "Please remember that.", "Remember that My name is Joe."],
 ])("after %j and %j, %j means %j", (asked, answered, message, meant) => {
   expect(inFull(message, { asked, answered })).toBe(meant);
 });
