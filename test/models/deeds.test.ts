@@ -15,6 +15,7 @@ test.each([
     { does: "compose", name: "tale.md", request: "Write a story about a dog" },
   ],
   ["List three fruits and save them as f.md", { does: "compose", name: "f.md", request: "List three fruits" }],
+  ["Add bird seed to my shopping list.", { does: "add", file: "my shopping list", text: "bird seed" }],
   ["Add eggs to my shopping list, please.", { does: "add", file: "my shopping list", text: "eggs" }],
   ["Take eggs off the list for Friday", { does: "take", file: "the list for Friday", item: "eggs" }],
   ["Delete my notes about Oslo", { does: "delete", file: "my notes about Oslo" }],

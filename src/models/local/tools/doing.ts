@@ -30,8 +30,7 @@ const HOW =
   "I can write, extend and delete files if you say which and give me the words, such as: " +
   "“Write ‘Buy milk’ into notes.md”, “Add eggs to my shopping list” or “Delete notes.md”.";
 
-const HOW_TO_FORGET =
-  "I cannot take back what I have noted. My notes stand in the folder memory: remove them there, or clear the conversation.";
+const HOW_TO_FORGET = "I cannot take back what I have noted: remove it from my files, in the folder memory.";
 
 const IS_NAME = new RegExp(`^${NAME}$`, "i");
 
