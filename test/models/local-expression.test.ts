@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { calculationsIn } from "../../src/models/local/tools/expression.ts";
+import { calculationsIn, sumIn } from "../../src/models/local/tools/expression.ts";
 
 test.each([
   ["12.5 + 7.25 = ?", "12.5 + 7.25"],
@@ -50,4 +50,33 @@ test("whatever a message says, what it may become is arithmetic and nothing else
       for (const code of calculationsIn(words.join(" "))) expect(code).toMatch(/^[\d.()+\-*/ ]+$/);
     }),
   );
+});
+
+test.each([
+  ["What is 12 times 14?", "12 * 14"],
+  ["12 x 14", "12 * 14"],
+  ["Hey, what's seven plus thirty-five?", "7 + 35"],
+  ["please calculate 1,000 divided by 8", "1000 / 8"],
+  ["2 + 3 × 4 =", "2 + 3 * 4"],
+  ["Multiply 1000 by 25.", "1000 * 25"],
+  ["Subtract 7 from 20", "20 - 7"],
+  ["What is the sum of 3 and 4?", "3 + 4"],
+])("a message that is a sum and nothing else says it all: %s", (message, code) => {
+  expect(sumIn(message)).toBe(code);
+});
+
+test.each([
+  "What is 9/11?",
+  "I work 24/7",
+  "I have 3 times 4 apples",
+  "2 or 3",
+  "10:30 - 11:30",
+  "What is 5?",
+  "1e9 x 2",
+])("any other is none: %s", (message) => {
+  expect(sumIn(message)).toBeNull();
+});
+
+test("what is left is what was, less what went", () => {
+  expect(calculationsIn("If I have 17 apples and eat 5, how many are left?")).toEqual(["17 - 5"]);
 });

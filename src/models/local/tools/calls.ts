@@ -1,7 +1,7 @@
 /** The call that serves a message: what it must contain comes from the message, and the model chooses where it is open. */
 import { fileNameIn, filesMentioned, folderIn, timeZoneIn } from "./details.ts";
 import type { AskedTool } from "./examples.ts";
-import { calculationsIn } from "./expression.ts";
+import { calculationsIn, sumIn } from "./expression.ts";
 import { formulaIn } from "./formula.ts";
 import type { ToolName } from "./offered.ts";
 import { namesIn, tell } from "./tell.ts";
@@ -45,7 +45,7 @@ async function* firstCall(
       return { call: { name: "now", input: timeZone === null ? {} : { timeZone } } };
     }
     case "run_javascript": {
-      const code = formulaIn(message)?.code ?? (yield* chooseText(calculationsIn(message)));
+      const code = formulaIn(message)?.code ?? sumIn(message) ?? (yield* chooseText(calculationsIn(message)));
       return code === null ? null : { call: { name: "run_javascript", input: { code } } };
     }
     case "list_files": {

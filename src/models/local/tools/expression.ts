@@ -23,8 +23,14 @@ const BEYOND =
   /%|\bper ?cent|\b(?:squared?|cubed?|roots?|powers?|half|halves|third|quarter|dozen|hundred|thousand|million|billion|average|tax|interest)\b|\d\s*[:^²³]/iu;
 /** "Two or three": a guess, and "2 to 3": a range. */
 const EITHER = new RegExp(`(?:${DIGITS}|${WORD}) (?:or|to|till|until) (?:${DIGITS}|${WORD})(?!\\w)`, "iu");
+/** "How many are left?" after two numbers asks for what is between them. */
+const LESS = /\b(?:left|remain(?:s|ing)?|lost|loses?|ate|eats?|spent|spends?|gave|gives? away)\b/i;
+/** No calculations. */
+const NAMES = /(?<!\d)(?:9 ?[/-] ?11|24 ?\/ ?7|50 ?\/ ?50)(?!\d)/;
 const MAX_NUMBERS = 4;
 const MAX_DIGITS = 12;
+/** In UTF-16 code units: a longer message says more than a sum. */
+const MAX_SUM = 100;
 const SIGN_NAMES = ["*", "+", "-", "/"];
 
 /** As code, each different; empty if the message has no numbers to calculate with. */
@@ -37,7 +43,8 @@ export function calculationsIn(message: string): readonly string[] {
   if (percent !== null) {
     return numbers.length === 2 ? [`${numberOf(percent[1] ?? "")} / 100 * ${numberOf(percent[2] ?? "")}`] : [];
   }
-  if (BEYOND.test(message) || EITHER.test(message)) return [];
+  if (BEYOND.test(message) || EITHER.test(message) || NAMES.test(message)) return [];
+  if (numbers.length === 2 && LESS.test(message)) return [numbers.join(" - ")];
   const signs = SIGNS.exec(message)?.[0];
   if (signs !== undefined) return fromSigns(signs, numbers.length);
   return fromNumbers(numbers);
@@ -76,4 +83,54 @@ function numberOf(text: string): string {
     return total + (ten < 0 ? UNITS.indexOf(word) : 10 * (ten + 2));
   }, 0);
   return String(sum);
+}
+
+const N = `(?:${DIGITS}|${WORD})`;
+const BETWEEN = "plus|minus|times|multiplied by|divided by|added to|[-+*/×÷·x–−]";
+const SIGN_OF: Readonly<Record<string, string>> = {
+  plus: "+",
+  "added to": "+",
+  minus: "-",
+  "–": "-",
+  "−": "-",
+  "divided by": "/",
+  "÷": "/",
+  "+": "+",
+  "-": "-",
+  "/": "/",
+};
+const ASKING =
+  "^\\W*(?:(?:hi|hello|hey|please|so|and|ok|okay|now|can you|could you|tell me|do you know)\\W+)*" +
+  "(?:(?:what(?:['’]?s| is| are| does| do)|how much (?:is|are|does|do|makes?)|calculate|compute|work out|solve)\\s+)?";
+const ASKED = "(?:\\s+(?:equals?|equal to|makes?|give|please))?[\\s=?!.]*$";
+/** "What is 12 times 14?" */
+const IN_A_ROW = new RegExp(`${ASKING}(?<sum>${N}(?:\\s*(?:${BETWEEN})\\s*${N}){1,3})${ASKED}`, "iu");
+const NAMED = [
+  { words: `(?:multiply (?<a>${N}) (?:by|with|and)|(?:the )?product of (?<a>${N}) and) (?<b>${N})`, sign: "*" },
+  { words: `(?:add (?<a>${N}) (?:and|to)|(?:the )?sum of (?<a>${N}) and) (?<b>${N})`, sign: "+" },
+  { words: `divide (?<a>${N}) by (?<b>${N})`, sign: "/" },
+  { words: `(?:subtract|take) (?<b>${N}) (?:away )?from (?<a>${N})`, sign: "-" },
+].map(({ words, sign }) => ({ pattern: new RegExp(`${ASKING}${words}${ASKED}`, "iu"), sign }));
+
+/** The calculation of a message that is nothing else, as code; null for any other. */
+export function sumIn(message: string): string | null {
+  const numbers = [...message.matchAll(NUMBER)].map(([found]) => numberOf(found));
+  if (message.length > MAX_SUM || numbers.some((number) => number.length > MAX_DIGITS || number.includes("e")))
+    return null;
+  if (NAMES.test(message)) return null;
+  const row = IN_A_ROW.exec(message)?.groups?.sum;
+  if (row !== undefined) {
+    const signs = row
+      .replace(new RegExp(N, "giu"), ",")
+      .split(",")
+      .slice(1, -1)
+      .map((sign) => SIGN_OF[sign.trim().toLowerCase()] ?? "*");
+    const terms = [...row.matchAll(new RegExp(N, "giu"))].map(([found]) => numberOf(found));
+    return terms.map((term, at) => (at === 0 ? term : `${signs[at - 1]} ${term}`)).join(" ");
+  }
+  for (const { pattern, sign } of NAMED) {
+    const { a, b } = pattern.exec(message)?.groups ?? {};
+    if (a !== undefined && b !== undefined) return `${numberOf(a)} ${sign} ${numberOf(b)}`;
+  }
+  return null;
 }

@@ -13,6 +13,7 @@ import { choose } from "./choose.ts";
 import { deedIn } from "./deeds.ts";
 import { type Composing, nextOfDeed } from "./doing.ts";
 import { EXAMPLES, isAsked } from "./examples.ts";
+import { sumIn } from "./expression.ts";
 import { formulaIn } from "./formula.ts";
 import { tell } from "./tell.ts";
 import type { ToolUse } from "./tool-use.ts";
@@ -64,7 +65,7 @@ async function* useTools(use: ToolUse, parts: ToolUseParts): AsyncGenerator<void
   // What this conversation has told of the person stands in the prompt (../recall.ts).
   const isInPrompt = deed?.does === "recall" && deed.about === null && use.isTold;
   if (deed !== null && !isInPrompt) return nextOfDeed(deed, use);
-  const isFormula = offered.includes("run_javascript") && formulaIn(question) !== null;
+  const isFormula = offered.includes("run_javascript") && (formulaIn(question) ?? sumIn(question)) !== null;
   const wanted: WantedTool | null = isFormula
     ? { name: "run_javascript", worked: [] }
     : await parts.findWanted(question, offered.filter(isAsked));
