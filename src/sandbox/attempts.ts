@@ -9,13 +9,14 @@ const AT_FDCWD = -100;
 const O_RDONLY = 0;
 /** A file without a name: should this succeed, nothing is left behind. */
 const O_TMPFILE_RDWR = 0o20000002 | constants.O_DIRECTORY;
+const ENOENT = 2;
 const AF_INET = 2;
 const SOCK_STREAM = 1;
 const SIGCHLD = 17;
 
 /**
  * `port` is that of a listener on 127.0.0.1, or null if nothing would stop this process from reaching it; `executable` is a
- * file outside of what it may use. It forks only where the filter would stop it: a copy would only crash.
+ * file outside of what it may use, and so is the first of the `folders` that is there. It forks only where the filter would stop it: a copy would only crash.
  */
 export function tryForbidden(
   call: SystemCall,
@@ -23,8 +24,15 @@ export function tryForbidden(
     parent,
     port,
     executable,
+    folders,
     filtered,
-  }: { parent: number | null; port: number | null; executable: string; filtered: boolean },
+  }: {
+    parent: number | null;
+    port: number | null;
+    executable: string;
+    folders: readonly string[];
+    filtered: boolean;
+  },
 ): Tries {
   const open = (path: string, flags: number) => {
     const name = cString(path);
@@ -35,9 +43,10 @@ export function tryForbidden(
   const program = cString(executable);
   const nothing = ptr(new BigUint64Array(1));
   return {
-    read: open("/etc/passwd", O_RDONLY),
+    // A file that is there for sure: of what is not, nothing is refused.
+    read: open(executable, O_RDONLY),
     readParent: open(`/proc/${parent ?? 1}/environ`, O_RDONLY),
-    write: open("/tmp", O_TMPFILE_RDWR),
+    write: folders.map((folder) => open(folder, O_TMPFILE_RDWR)).find((result) => result !== -ENOENT) ?? -ENOENT,
     connect: port === null ? null : connect(call, port),
     signal: call("kill", call("getppid"), 0),
     fork: filtered ? forked(call) : null,

@@ -142,7 +142,9 @@ function lock(call: SystemCall, start: Start, sizes: number): Attempts | null {
   const { parent, landlock, command, probe: port } = start;
   // This program has just given up itself, and is everywhere; bubblewrap shows it, and no shell.
   const executable = landlock ? (command[0] ?? "") : "/bin/sh";
-  const tryAll = (port: number | null, filtered: boolean) => tryForbidden(call, { parent, port, executable, filtered });
+  const folders = landlock ? ["/tmp", "/dev/shm", "/var/tmp", "/"] : ["/tmp"];
+  const tryAll = (port: number | null, filtered: boolean) =>
+    tryForbidden(call, { parent, port, executable, folders, filtered });
   const outer = port === null ? null : tryAll(landlock && abi < NETWORK_ABI ? null : port, false);
   // No new descriptor of any kind, so no UDP socket either. Not earlier: without a descriptor, nothing else is tried.
   limit(call, "nofile", 0);

@@ -42,6 +42,18 @@ test("the binary finds the same, and doctor says it", async () => {
   });
 });
 
+/** Needs root, or a kernel that lets anybody begin a namespace. */
+const mayHide = Bun.spawnSync(["unshare", "-rm", "mount", "-t", "tmpfs", "none", "/etc"]).success;
+test.skipIf(!mayHide)("a machine without /etc/passwd locks scripts in as well", async () => {
+  const binary = await buildBinary();
+  const hidden = 'mount -t tmpfs none /etc && exec "$0" doctor --json --data "$1"';
+  const { stdout } = Bun.spawnSync(["unshare", "-rm", "sh", "-c", hidden, binary, join(folder, "data")], {
+    env: { PATH: process.env.PATH, HOME: folder },
+  });
+  const findings = JSON.parse(stdout.toString()) as { check: string; detail: string }[];
+  expect(findings.find(({ check }) => check === "sandbox")?.detail).toStartWith("landlock: ");
+});
+
 test("what a process says it could not do is believed only if nothing got through", async () => {
   expect(await probeLevel(saying(ALL_REFUSED))).toMatchObject({ level: "landlock" });
   const { outer, filtered } = ALL_REFUSED;
