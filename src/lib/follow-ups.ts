@@ -94,7 +94,7 @@ function another(text: string, { asked }: Before): string | null {
   return /\banother\b/i.test(asked) ? asked : /\ban? /i.test(asked) ? asked.replace(/\ban? /i, "another ") : null;
 }
 
-const RESULT = /[=≈] (-?\d+(?:\.\d+)?)(?: [\p{L}°/]+(?: [\p{L}]+)?)?$/u;
+const RESULT = /[=≈] (-?\d+(?:\.\d+)?)(?: [\p{L}°/]+(?: [\p{L}]+)?)?\.?$/u;
 const CALCULATED =
   /^(?:(?:and|then|now|ok|okay|what is|what['’]?s|what about|how about)\W+)*(?:(?:that|it|this) )?(?<sign>plus|minus|times|divided by|multiplied by|[-+*/x×÷]) ?(?<number>\d[\d.,]*)\W*$/i;
 

@@ -30,6 +30,7 @@ test.each([
   ],
   ["What is 12 times 13?", "12 × 13 = 156", "And divided by 2?", "What is 156 divided by 2?"],
   ["What is 12 times 13?", "12 × 13 = 156", "plus 4", "What is 156 plus 4?"],
+  ["What is 2 times 1.5?", "2 × 1.5 = 3.", "times 4", "What is 3 times 4?"],
   ["Who wrote Hamlet?", "It was William Shakespeare.", "When was he born?", "When was William Shakespeare born?"],
   ["Who was Marie Curie?", "A physicist.", "Where did she live?", "Where did Marie Curie live?"],
   ["I have a dog.", "How nice!", "He is called Rex.", "My dog is called Rex."],

@@ -8,6 +8,7 @@ import { REMEMBERS } from "../../lib/recall.ts";
 import { sentenceEnds } from "../../lib/words.ts";
 import { isAssistant, nameTold } from "./introduction.ts";
 import type { ChatMessage } from "./protocol.ts";
+import { calculationOf } from "./tools/arithmetic.ts";
 import { deedIn } from "./tools/deeds.ts";
 
 export interface Reply {
@@ -215,9 +216,12 @@ const ALL = [...OF_LIFE, ...OF_ITSELF, ...FEELINGS, ...JUDGEMENTS, ...PARTINGS, 
 /** A longer message says more. In UTF-16 code units. */
 const LONG = 160;
 
-/** Null for any other message, and for another character. */
+/** Null for any other message, and for another character but for what it is to calculate. */
 export function replyTo(question: string, messages: readonly ChatMessage[]): Reply | null {
-  if (question.length > LONG || !isAssistant(messages)) return null;
+  if (question.length > LONG) return null;
+  const calculation = calculationOf(question);
+  if (calculation !== null) return { beginning: calculation, sentences: 1 };
+  if (!isAssistant(messages)) return null;
   if (deedIn(question)?.does === "remember") return { beginning: REMEMBERS, sentences: 1 };
   const name = nameTold(messages);
   const reply =

@@ -105,11 +105,13 @@ const ASKING =
 const ASKED = "(?:\\s+(?:equals?|equal to|makes?|give|please))?[\\s=?!.]*$";
 /** "What is 12 times 14?" */
 const IN_A_ROW = new RegExp(`${ASKING}(?<sum>${N}(?:\\s*(?:${BETWEEN})\\s*${N}){1,3})${ASKED}`, "iu");
+/** "Multiply 6 by 11", "the sum of 3 and 4", "15 % of 80" */
 const NAMED = [
-  { words: `(?:multiply (?<a>${N}) (?:by|with|and)|(?:the )?product of (?<a>${N}) and) (?<b>${N})`, sign: "*" },
-  { words: `(?:add (?<a>${N}) (?:and|to)|(?:the )?sum of (?<a>${N}) and) (?<b>${N})`, sign: "+" },
-  { words: `divide (?<a>${N}) by (?<b>${N})`, sign: "/" },
-  { words: `(?:subtract|take) (?<b>${N}) (?:away )?from (?<a>${N})`, sign: "-" },
+  { words: `(?:multiply (?<a>${N}) (?:by|with|and)|(?:the )?product of (?<a>${N}) and) (?<b>${N})`, sign: " * " },
+  { words: `(?:add (?<a>${N}) (?:and|to)|(?:the )?sum of (?<a>${N}) and) (?<b>${N})`, sign: " + " },
+  { words: `divide (?<a>${N}) by (?<b>${N})`, sign: " / " },
+  { words: `(?:subtract|take) (?<b>${N}) (?:away )?from (?<a>${N})`, sign: " - " },
+  { words: `(?<a>${N})\\s*(?:%|per ?cent) of (?<b>${N})`, sign: " / 100 * " },
 ].map(({ words, sign }) => ({ pattern: new RegExp(`${ASKING}${words}${ASKED}`, "iu"), sign }));
 
 /** The calculation of a message that is nothing else, as code; null for any other. */
@@ -130,7 +132,7 @@ export function sumIn(message: string): string | null {
   }
   for (const { pattern, sign } of NAMED) {
     const { a, b } = pattern.exec(message)?.groups ?? {};
-    if (a !== undefined && b !== undefined) return `${numberOf(a)} ${sign} ${numberOf(b)}`;
+    if (a !== undefined && b !== undefined) return numberOf(a) + sign + numberOf(b);
   }
   return null;
 }
