@@ -20,6 +20,12 @@ test.each([
   ["Take eggs off the list for Friday", { does: "take", file: "the list for Friday", item: "eggs" }],
   ["Delete my notes about Oslo", { does: "delete", file: "my notes about Oslo" }],
   ["Remember my birthday is on 3 May", { does: "remember", text: "my birthday is on 3 May" }],
+  ["What have I got on my to-do list?", { does: "read", file: "my to-do list" }],
+  ["Open notes/a.md, please", { does: "read", file: "notes/a.md" }],
+  ["Read me my recipe for bread from your files", { does: "read", file: "my recipe for bread" }],
+  ["What does a.md say?", { does: "read", file: "a.md" }],
+  ["Which files are in the folder recipes?", { does: "list", folder: "recipes" }],
+  ["Show me all your files", { does: "list", folder: null }],
   ["What have you noted so far?", { does: "recall", about: null }],
   ["What did I say about the boiler?", { does: "recall", about: "the boiler" }],
   ["Make me a packing list with socks and shirts", { does: "add", file: "packing list", text: "socks and shirts" }],
@@ -49,6 +55,11 @@ test.each([
   "I wrote a note to my teacher.",
   "Write a poem about a list.",
   "What do you know about whales?",
+  "Open the door",
+  "What is on my mind?",
+  "Give me the recipe for pancakes",
+  "Which files does a lawyer keep?",
+  "What does the fox say?",
   "Make me a list of three fruits.",
   "Make me a list with three tips.",
   "Check this",
@@ -141,6 +152,20 @@ test("what was not read whole is not changed", () => {
   const cut = reads("- flour\n[Lines 1 to 1 of 900. Read on with fromLine 2.]");
   expect(next("Add eggs to my shopping list", [LISTED, cut])).toEqual({
     text: "That did not work with shopping-list.md: it is too long for me to change.",
+  });
+});
+
+test("a file is read by its name, or by what the person calls it", () => {
+  expect(next("Open a.md")).toEqual({ call: { name: "read_file", input: { name: "a.md" } } });
+  expect(next("What is on my shopping list?", [LISTED])).toEqual({
+    call: { name: "read_file", input: { name: "shopping-list.md" } },
+  });
+  expect(next("What is on my shopping list?", [LISTED, reads("- eggs")])).toEqual({
+    text: "shopping-list.md:\n\n- eggs",
+  });
+  expect(next("List your files")).toEqual({ call: { name: "list_files", input: {} } });
+  expect(next("List your files", [call("list_files", {}, "a.md (1 bytes)")])).toEqual({
+    text: "I have these files:\n- a.md",
   });
 });
 

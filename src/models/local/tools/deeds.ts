@@ -15,6 +15,8 @@ export type Deed =
   | { does: "take"; file: string; item: string }
   | { does: "replace"; file: string; item: string; by: string }
   | { does: "delete"; file: string }
+  | { does: "read"; file: string }
+  | { does: "list"; folder: string | null }
   /** What was noted or said about something is looked up; about all, without a text. */
   | { does: "recall"; about: string | null }
   /** What was noted is to be forgotten, for which there is no tool. */
@@ -41,12 +43,16 @@ const SAYS =
   "(?:with|containing|saying|listing|(?:that|which) (?:says?|lists?|contains?|reads?|has)|(?:and )?(?:write|put)(?: in(?:to)? it)?)\\b:?";
 const NOTE = "(?:an?|my|your|this) (?:notes?|reminder|memo)";
 const IN_NOTE = "(?: (?:in|into|to) (?:a|my|your) notes?)?";
+const MY_DOCUMENT = DOCUMENT.replace("my|the|our|your", "my|our|your");
+const TO_ME = "(?: (?:to me|aloud|out))?(?: (?:from|in) (?:my|your) (?:files|notes|workspace))?";
+const IN_FOLDER =
+  "(?: (?:in|of) (?:(?:the|your|my) folder(?: (?:called|named))? (?<file>[\\w/-]+)|(?:the |your |my )?(?:workspace|here)))?";
 const IN_MEMORY = "your (?:memory|memories|notes)";
 const TELL = "(?:(?:did )?(?:i|we) (?:say|said|tell you|told you)|have (?:i|we) (?:said|told you))";
 const REMEMBER = "(?:do you (?:still )?remember|have you noted|did you note)";
 const COLON = "\\s*[:\\n]\\s*";
 const END = "(?:,? (?:please|thanks|thank you|for me))*[\\s.!]*$";
-const ASKED = "[\\s?.!]*$";
+const ASKED = "(?:,? (?:please|thanks|thank you))*[\\s?.!]*$";
 /** "My birthday is on 3 May", but not "my love". */
 const STATEMENT =
   "(?:(?:i|we) \\w+ [^?]+|(?:my|our|the)\\b[^?]*?\\b(?:is|are|was|were|ha[sd]|likes?|loves?|prefers?|lives?|works?|hates?|needs?|goes|starts|ends|comes|leaves)\\b[^?]+)";
@@ -61,6 +67,8 @@ const add = ({ file, text }: Groups): Deed =>
   REFERS_BACK.test(text) ? { does: "unknown" } : { does: "add", file, text };
 const note = ({ text }: Groups): Deed | null =>
   text.endsWith("?") || REFERS_BACK.test(text) ? null : { does: "remember", text: bare(text) };
+const read = ({ file }: Groups): Deed => ({ does: "read", file });
+const list = ({ file }: Groups): Deed => ({ does: "list", folder: file === "" ? null : file });
 const recall = ({ text }: Groups): Deed => ({ does: "recall", about: text });
 
 /** The first that fits counts. */
@@ -128,6 +136,32 @@ const FORMS = [
     `(?:make|take|put|leave|add|write|create|save) ${NOTE}(?: (?:(?:that|which) says|saying)\\b:?\\s*|${COLON}| that )(?<text>\\S.*)$`,
     note,
   ),
+  // "Show me my shopping list", "What does todo.md say?", "What have I got on my list?"
+  ...[FILE, LIST, MY_DOCUMENT].flatMap((file) => [
+    form(
+      `(?:read|open|show|display|print|cat|view)(?: me)?(?: what is (?:in|on))?(?: the (?:contents?|text) of)? ${file}${TO_ME}${ASKED}`,
+      read,
+    ),
+    form(
+      `what(?:['’]?s| is| do (?:i|we|you) have| have (?:i|we|you)(?: got| put)?| stands| did (?:i|we) put)(?: written)? (?:in|on) ${file}${ASKED}`,
+      read,
+    ),
+    form(`what (?:does|do) ${file} (?:say|contain|have|hold|list)${ASKED}`, read),
+  ]),
+  // "List your files", "Which files are there in the folder recipes?"
+  form(
+    `(?:list|show|display)(?: me)?(?: all)?(?: of)?(?: a list of)? (?:your|my|the|our) (?:files|documents)${IN_FOLDER}${ASKED}`,
+    list,
+  ),
+  form(
+    `(?:what|which) (?:files|documents)(?: do (?:you|i|we) have| have (?:you|i|we)(?: got)?| are there| are (?:stored|saved)| are(?= in))?(?: here)?${IN_FOLDER}${ASKED}`,
+    list,
+  ),
+  form(
+    `(?:what is|what['’]?s|list (?:all|everything)|show(?: me)? (?:all|everything)) in (?:your|my|the|our) (?:workspace|files)${ASKED}`,
+    list,
+  ),
+  form(`list (?:all|everything)${IN_FOLDER}${ASKED}`, list),
   // "What have you noted?", "What did I tell you about the plumber?", "Search your memory for the wifi"
   form(
     `what (?:${REMEMBER}|did (?:i|we) tell you|have (?:i|we) told you|do you know about (?:me|us)|(?:is|stands) in ${IN_MEMORY})(?: about (?:me|us|myself))?(?: so far)?${ASKED}`,

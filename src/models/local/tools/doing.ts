@@ -23,6 +23,8 @@ const NEEDS: Readonly<Record<Exclude<Deed["does"], "unknown" | "forget">, readon
   take: ["list_files", "read_file", "write_file"],
   replace: ["list_files", "read_file", "write_file"],
   delete: ["list_files", "delete_file"],
+  read: ["list_files", "read_file"],
+  list: ["list_files"],
   recall: ["search_memory", "list_files", "read_file"],
 };
 
@@ -53,6 +55,14 @@ export function nextOfDeed(deed: Deed, { question, offered, made }: ToolUse): De
       return last?.name === "delete_file"
         ? { text: tell(last, question) }
         : inFile(deed.file, made, (name) => calling("delete_file", { name }));
+    case "read":
+      return last?.name === "read_file"
+        ? { text: tell(last, question) }
+        : inFile(deed.file, made, (name) => calling("read_file", { name }));
+    case "list":
+      return last
+        ? { text: tell(last, question) }
+        : calling("list_files", deed.folder === null ? {} : { folder: deed.folder });
     case "recall":
       return deed.about === null ? lastNotes(made) : recalling(deed.about, made, question);
     case "add":

@@ -6,8 +6,8 @@
 export const RIGHT_PERCENT = {
   now: 100,
   run_javascript: 80,
-  list_files: 67,
-  read_file: 75,
+  list_files: 100,
+  read_file: 100,
   write_file: 100,
   remember: 100,
   search_memory: 100,
