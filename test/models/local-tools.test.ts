@@ -100,6 +100,20 @@ test("a file that the message only hints at is looked for among those that there
   expect(textOf(missing)).toBe("I do not know which file you mean. I have these files:\n- SOUL.md");
 });
 
+test("what need not be a file is answered in words where there is none of that name", async () => {
+  const asked = "Read me the recipe for cake.";
+  expect(await callFor(asked)).toEqual({ name: "list_files", input: {} });
+  const messages = [
+    { role: "system" as const, content: SYSTEM },
+    { role: "user" as const, content: asked },
+    { role: "assistant" as const, content: "", toolCalls: [{ id: "a", name: "list_files", input: "{}" }] },
+    { role: "tool" as const, toolCallId: "a", content: "SOUL.md (9 bytes)" },
+  ];
+  const answer = await collect(engine.stream(chat("", { tools, messages, maxTokens: 8 }), never));
+  expect(textOf(answer)).not.toContain("file");
+  expect(textOf(answer)).not.toBe("");
+});
+
 test("whatever the model is inclined to, it writes one of the texts", async () => {
   const texts = fc.uniqueArray(fc.array(fc.nat(3), { minLength: 1, maxLength: 5 }), {
     minLength: 1,

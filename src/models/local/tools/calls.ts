@@ -12,6 +12,9 @@ export interface Call {
   input: Record<string, unknown>;
 }
 
+/** "My list", "the file about the garden" */
+const OWN = /\b(?:my|our|your|files?|notes?|documents?)\b|\w\.(?:md|txt|csv|json)\b/i;
+
 /** Has the model choose one of the texts; null if there is none, or if it is not sure enough. */
 export type ChooseText = (texts: readonly string[]) => AsyncGenerator<void, string | null>;
 
@@ -29,6 +32,8 @@ export async function* nextStep(
   if (wanted !== "read_file" || last.name !== "list_files") return { text: tell(last, message) };
   const names = namesIn(last.output);
   const mentioned = filesMentioned(message, names);
+  // "Show me the recipe for pancakes" need not mean a file.
+  if (mentioned.length === 0 && !OWN.test(message)) return null;
   if (mentioned.length === 0) return { text: `I do not know which file you mean. ${tell(last, message)}` };
   const name = yield* chooseText(mentioned);
   return name === null ? { text: tell(last, message) } : { call: { name: "read_file", input: { name } } };
