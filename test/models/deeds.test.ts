@@ -148,6 +148,15 @@ test("only the words that are meant are replaced in their line", () => {
   });
 });
 
+test("what its owner does not allow is not done", () => {
+  const say = "Add eggs to my shopping list";
+  const offered = OFFERED.filter((name) => name !== "write_file");
+  expect(next(say, [LISTED], offered)).toEqual({ call: { name: "read_file", input: { name: "shopping-list.md" } } });
+  const refusal = { text: "I cannot do that: I am not allowed to use write_file." };
+  expect(next(say, [LISTED, reads("- flour")], offered)).toEqual(refusal);
+  expect(next("Write a poem and save it as a.md", [], offered)).toEqual(refusal);
+});
+
 test("what was not read whole is not changed", () => {
   const cut = reads("- flour\n[Lines 1 to 1 of 900. Read on with fromLine 2.]");
   expect(next("Add eggs to my shopping list", [LISTED, cut])).toEqual({
@@ -173,6 +182,11 @@ test("a file is not replaced unread, and one that several could be is asked for"
   const refused = "a.md is not as you read it last: read it with read_file, so that nothing in it is lost";
   expect(next("Write 'x' into a.md", [call("write_file", { name: "a.md", text: "x\n" }, refused, true)])).toEqual({
     text: "There is a file a.md already. Ask me to add to it, or to delete it first.",
+  });
+  expect(
+    next("Add eggs to my shopping list", [LISTED, reads("- flour"), call("write_file", {}, refused, true)]),
+  ).toEqual({
+    text: "a.md was changed just now. Ask me again.",
   });
   const both = call("list_files", {}, "oslo.md (1 bytes)\nold/oslo.md (1 bytes)");
   expect(next("Delete my notes about Oslo", [both])).toEqual({

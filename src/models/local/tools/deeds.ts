@@ -224,7 +224,7 @@ const WORK =
 function writing(name: string, said: string): Deed {
   const text = said.replace(/\s+in(?:side)?(?:\s+it)?$/i, "");
   if (REFERS_BACK.test(text)) return { does: "unknown" };
-  return WORK.test(text)
+  return WORK.test(text) && !text.includes(":")
     ? { does: "compose", name, request: `Write ${text}` }
     : { does: "write", name, text: bare(text) };
 }

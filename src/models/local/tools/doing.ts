@@ -15,19 +15,6 @@ export interface Composing {
 
 export type DeedStep = { call: Call } | { text: string } | { compose: Composing };
 
-const NEEDS: Readonly<Record<Exclude<Deed["does"], "unknown" | "forget">, readonly ToolName[]>> = {
-  remember: ["remember"],
-  write: ["write_file"],
-  compose: ["write_file"],
-  add: ["list_files", "read_file", "write_file"],
-  take: ["list_files", "read_file", "write_file"],
-  replace: ["list_files", "read_file", "write_file"],
-  delete: ["list_files", "delete_file"],
-  read: ["list_files", "read_file"],
-  list: ["list_files"],
-  recall: ["search_memory", "list_files", "read_file"],
-};
-
 const HOW =
   "I can write, extend and delete files if you say which and give me the words, such as: " +
   "“Write ‘Buy milk’ into notes.md”, “Add eggs to my shopping list” or “Delete notes.md”.";
@@ -36,11 +23,15 @@ const HOW_TO_FORGET = "I cannot take back what I have noted: remove it from my f
 
 const IS_NAME = new RegExp(`^${NAME}$`, "i");
 
-export function nextOfDeed(deed: Deed, { question, offered, made }: ToolUse): DeedStep {
-  if (deed.does === "unknown") return { text: HOW };
-  if (deed.does === "forget") return { text: HOW_TO_FORGET };
-  const lacking = NEEDS[deed.does].find((name) => !offered.includes(name));
-  if (lacking !== undefined) return { text: `I cannot do that: I am not allowed to use ${lacking}.` };
+export function nextOfDeed(deed: Deed, use: ToolUse): DeedStep {
+  const step = stepOf(deed, use);
+  const name = "call" in step ? step.call.name : "compose" in step ? "write_file" : null;
+  return name === null || use.offered.includes(name)
+    ? step
+    : { text: `I cannot do that: I am not allowed to use ${name}.` };
+}
+
+function stepOf(deed: Deed, { question, made }: ToolUse): DeedStep {
   const last = made.at(-1);
   switch (deed.does) {
     case "remember":
@@ -66,10 +57,14 @@ export function nextOfDeed(deed: Deed, { question, offered, made }: ToolUse): De
     case "recall":
       return deed.about === null ? lastNotes(made) : recalling(deed.about, made, question);
     case "add":
-      return changing(made, question, () => adding(deed, made));
+      return last && isRefused(last) ? { text: toldChanged(last) } : adding(deed, made);
     case "take":
     case "replace":
-      return changing(made, question, () => changingLine(deed, made));
+      return last && isRefused(last) ? { text: toldChanged(last) } : changingLine(deed, made);
+    case "forget":
+      return { text: HOW_TO_FORGET };
+    case "unknown":
+      return { text: HOW };
   }
 }
 
@@ -80,14 +75,23 @@ const callOf = (name: string, text: string): Call => ({
 const calling = (name: ToolName, input: Record<string, unknown>): DeedStep => ({ call: { name, input } });
 const writing = (name: string, text: string): DeedStep => ({ call: callOf(name, text) });
 
-const attributed = (text: string): string =>
-  /\b(?:i|my|me|we|our|us)\b/i.test(text) ? `The user says: ${text}` : text;
+const attributed = (text: string): string => (/\b(?:i|my|me|we|our|us)\b/i.test(text) ? SAYS + text : text);
 
-/** Without having read it, a run does not replace a file. */
+/** Without having read it as it is now, a run does not replace a file. */
+const UNREAD = /^(?<name>\S+) is not as you read it last/;
+
 function toldWritten(last: MadeCall, question: string): string {
-  if (!last.isError || !/ is not as you read it last/.test(last.output)) return tell(last, question);
-  const name = /^\S+/.exec(last.output)?.[0];
-  return `There is a file ${name} already. Ask me to add to it, or to delete it first.`;
+  const name = last.isError ? UNREAD.exec(last.output)?.groups?.name : undefined;
+  return name === undefined
+    ? tell(last, question)
+    : `There is a file ${name} already. Ask me to add to it, or to delete it first.`;
+}
+
+const isRefused = ({ name, isError }: MadeCall): boolean => name === "write_file" && isError;
+
+function toldChanged(last: MadeCall): string {
+  const name = UNREAD.exec(last.output)?.groups?.name;
+  return name === undefined ? tell(last, "") : `${name} was changed just now. Ask me again.`;
 }
 
 /** With the file's name; the files are listed first where the person calls it something else. */
@@ -110,11 +114,11 @@ function inFile(
 function lastNotes(made: readonly MadeCall[]): DeedStep {
   const [list, read] = made;
   if (list === undefined) return calling("list_files", { folder: "memory" });
+  if (list.isError) return { text: tell(list, "") };
   const last = namesIn(list.output)
     .filter((name) => /^memory\/[\d-]+\.md$/.test(name))
     .sort()
     .at(-1);
-  if (list.isError) return { text: tell(list, "") };
   if (last === undefined) return { text: "I have noted nothing yet. Say “Remember that …”, and I will." };
   return read === undefined ? calling("read_file", { name: last }) : { text: toldNotes(read) };
 }
@@ -157,13 +161,6 @@ function recalling(about: string, made: readonly MadeCall[], question: string): 
 }
 
 const aboutThem = (about: string): string => about.replace(/\bmy\b/gi, "your").replace(/\bour\b/gi, "your");
-
-/** The last call's failure, or what it has written; until then the next step. */
-function changing(made: readonly MadeCall[], question: string, next: () => DeedStep): DeedStep {
-  const last = made.at(-1);
-  if (last?.name !== "write_file" || !last.isError) return next();
-  return { text: toldWritten(last, question) };
-}
 
 function adding({ file, text }: Extract<Deed, { does: "add" }>, made: readonly MadeCall[]): DeedStep {
   const isWritten = made.at(-1)?.name === "write_file";
