@@ -13,6 +13,9 @@ import type { ToolUse } from "./tools/tool-use.ts";
 /** A prompt that leaves less room than this for the answer counts as too long. */
 const LEAST_ANSWER_TOKENS = 64;
 
+/** What is composed for a file is not shown as it is written: the host is told this often that there is still work. */
+const WORKING_MS = 1_000;
+
 export interface ChatModel {
   generate(request: Generate): void;
   cancel(id: number): void;
@@ -41,7 +44,12 @@ export interface ChatModelParts {
 }
 
 export function createChatModel(parts: ChatModelParts): ChatModel {
-  const { tokenizer, stepper, contextTokens, send, guarded, useTools } = parts;
+  const { tokenizer, stepper, contextTokens, guarded, useTools } = parts;
+  let sentAt = 0;
+  const send = (message: ModelToHost) => {
+    sentAt = performance.now();
+    parts.send(message);
+  };
   const limitTokens = contextTokens - LEAST_ANSWER_TOKENS;
   const { submit, cancel, aside } = createScheduler(parts.slots);
   const cache = createPrefixCache({
@@ -97,6 +105,7 @@ export function createChatModel(parts: ChatModelParts): ChatModel {
         start: () => (request.tools && useTools ? useTools(request.tools, claim, aside, answer) : answer()),
         onTurn({ text, reason, call }, generation) {
           if (text !== "") send({ type: "text", id, text });
+          else if (performance.now() - sentAt > WORKING_MS) send({ type: "working" });
           if (reason === undefined) return;
           const completionTokens = generation.completionTokens();
           send({ type: "done", id, completionTokens, reason, ...(call === undefined ? {} : { call }) });

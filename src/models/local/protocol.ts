@@ -84,6 +84,8 @@ export type ModelToHost =
   | { type: "loaded"; stepper: StepperKind; fellBackBecause?: string }
   | { type: "started"; id: number; promptTokens: number; cachedTokens: number }
   | { type: "text"; id: number; text: string }
+  /** There is nothing to show yet, but it does not hang. */
+  | { type: "working" }
   /** With `call`, if the reason is that a tool is called. */
   | { type: "done"; id: number; completionTokens: number; reason: FinishReason; call?: ToolRequest }
   | { type: "overflow"; id: number; promptTokens: number; limitTokens: number }

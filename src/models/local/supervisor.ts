@@ -136,7 +136,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
 
   function receive(message: Exclude<ModelToHost, { type: "ask" }>): void {
     silentChecks = 0;
-    if (message.type === "ready") return;
+    if (message.type === "ready" || message.type === "working") return;
     if (message.type === "loaded") {
       const { stepper, fellBackBecause } = message;
       log.info({ stepper, sinceStartMs: Math.round(performance.now() - startedAt) }, "local model loaded");
