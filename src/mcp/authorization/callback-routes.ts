@@ -27,6 +27,8 @@ const HEADERS = {
   "Content-Security-Policy": [
     "default-src 'none'",
     `style-src 'sha256-${createHash("sha256").update(STYLE).digest("base64")}'`,
+    // The icon of the tab.
+    "img-src 'self'",
     "base-uri 'none'",
     "form-action 'none'",
     "frame-ancestors 'none'",
@@ -129,6 +131,7 @@ function page(status: number, { title, paragraphs }: Text): Response {
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
 <title>${escaped(title)} – Roost</title>
+<link rel="icon" href="/favicon.svg" type="image/svg+xml">
 <style>${STYLE}</style>
 <main>
 <h1>${escaped(title)}</h1>
