@@ -79,6 +79,14 @@ test("more texts than can wait are refused", async () => {
   await Promise.all(all);
 });
 
+test("the embedding model's process starts with the first answer, whose words mostly wait for vectors", async () => {
+  for (const guarded of [true, false]) {
+    const engine = open({ guarded });
+    await collect(engine.stream(chat("Hello!", { maxTokens: 4 }), never));
+    expect(engine.stats().embeddingPid !== undefined).toBe(guarded);
+  }
+});
+
 test("texts survive a crash of the embedding model's process, and answers do not notice it", async () => {
   const engine = open();
   await engine.embed(["load"], never);

@@ -30,6 +30,8 @@ export interface SupervisorOptions {
   embed?(texts: string[], signal: AbortSignal): Promise<Float32Array[]>;
   /** What the process writes to standard error, such as ONNX Runtime's errors; inherited by default. */
   errors?: "inherit" | "ignore";
+  /** Called when the process has loaded its model. */
+  onLoaded?(): void;
   /** Called when the process starts, and with nothing when it ends. */
   onProcess?(pid: number | undefined): void;
 }
@@ -139,6 +141,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     if (message.type === "ready" || message.type === "working") return;
     if (message.type === "loaded") {
       const { stepper, fellBackBecause } = message;
+      options.onLoaded?.();
       log.info({ stepper, sinceStartMs: Math.round(performance.now() - startedAt) }, "local model loaded");
       if (fellBackBecause !== undefined) log.warn({ reason: fellBackBecause }, "the local model runs on its slow path");
       return;
