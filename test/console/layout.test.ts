@@ -160,6 +160,8 @@ browserTest("axe finds no problems in any view, light or dark, on a laptop or a 
         await look(view);
       }
       await page.click("#ask-quote button");
+      // It moves what is below it: a click meanwhile would miss.
+      await page.locator("#quote").waitFor();
       await page.click("#new-key button");
       await page.locator("#made-key").waitFor();
       await look("account, with a key and a quote");
