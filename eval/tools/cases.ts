@@ -40,7 +40,7 @@ export interface ToolCase {
 }
 
 const SHOPPING = "- flour\n- lemons\n- olive oil\n";
-const TODO = "- pay the rent\n- call the dentist\n";
+const CHORES = "- pay the rent\n- call the dentist\n";
 
 /** The agent's workspace in every case, besides the files of a new agent. */
 export const FILES: Readonly<Record<string, string>> = {
@@ -48,7 +48,7 @@ export const FILES: Readonly<Record<string, string>> = {
   "notes/oslo.md": "The hotel is at Karl Johans gate 31.\nBring a warm coat.\n",
   "recipes/pancakes.md": "Mix 200 g of flour, 3 eggs and 400 ml of milk. Fry in butter.\n",
   "recipes/soup.md": "Boil the leeks for twenty minutes.\n",
-  "todo.md": TODO,
+  "todo.md": CHORES,
 };
 
 /** What its memory has, near to any question. */
@@ -196,14 +196,17 @@ const WANTED: readonly [say: string, wanted: Wanted][] = [
   ["Add butter to my shopping list.", { tool: "write_file", name: "shopping-list.md", text: `${SHOPPING}- butter\n` }],
   [
     "Put 'water the plants' on my to-do list.",
-    { tool: "write_file", name: "todo.md", text: `${TODO}- water the plants\n` },
+    { tool: "write_file", name: "todo.md", text: `${CHORES}- water the plants\n` },
   ],
-  ["Please append 'Call Eva' to todo.md", { tool: "write_file", name: "todo.md", text: `${TODO}- Call Eva\n` }],
+  ["Please append 'Call Eva' to todo.md", { tool: "write_file", name: "todo.md", text: `${CHORES}- Call Eva\n` }],
   [
     "Can you add eggs and bread to shopping-list.md?",
     { tool: "write_file", name: "shopping-list.md", text: `${SHOPPING}- eggs\n- bread\n` },
   ],
-  ["Write 'buy stamps' at the end of todo.md.", { tool: "write_file", name: "todo.md", text: `${TODO}- buy stamps\n` }],
+  [
+    "Write 'buy stamps' at the end of todo.md.",
+    { tool: "write_file", name: "todo.md", text: `${CHORES}- buy stamps\n` },
+  ],
   [
     "Take the lemons off my shopping list.",
     { tool: "write_file", name: "shopping-list.md", text: "- flour\n- olive oil\n" },

@@ -4,7 +4,7 @@
  * what fits none of the forms stays as it is.
  */
 import { asksForOtherLanguage } from "./language.ts";
-import { asksAboutWorld, isStatement, PLEASE } from "./questions.ts";
+import { asksAboutWorld, isStatement, PLEASE, TEXT_FILE } from "./questions.ts";
 
 export interface Before {
   /** The person's message before, in a whole sentence; empty if there was none. */
@@ -144,7 +144,7 @@ const SAVED = new RegExp(
   `${PLEASE}(?:now )?(?:save|store|write|put) (?:it|this|that|them|(?:the|this|that|your) [\\w ]{1,20}) (?:down )?(?:in|into|to|as|under|on) (?<file>\\S.*?)[\\s?.!]*$`,
   "i",
 );
-const FILE_NAME = /\w\.(?:md|txt|csv|json|ya?ml|html)\b/i;
+const FILE_NAME = new RegExp(`\\w${TEXT_FILE}\\b`, "i");
 /** What is saved comes after it, and a longer message would no longer be read as one. In UTF-16 code units. */
 const MAX_SAVED = 1_800;
 

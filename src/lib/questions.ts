@@ -39,6 +39,8 @@ export const asksForJoke = (message: string): boolean => JOKE.test(message);
 
 /** What comes before a request: "Could you please". The source of a regular expression. */
 export const PLEASE = "^\\W*(?:(?:please|can you|could you|will you|would you)\\W+)*";
+/** How the names of text files end. The source of a regular expression. */
+export const TEXT_FILE = "\\.(?:md|txt|csv|json|ya?ml|html)";
 const CORRECTION = new RegExp(
   `${PLEASE}(?:fix|correct)\\b.*[:\\n]|\\b(?:fix|correct|check)\\b.{0,30}\\b(?:spelling|grammar|typos?|mistakes?)\\b.*[:\\n]`,
   "is",

@@ -2,21 +2,21 @@
 import { ptr } from "bun:ffi";
 import { constants } from "node:fs";
 import { cString } from "../lib/c-string.ts";
-import type { Tries } from "./protocol.ts";
+import { ERRNO, type Tries } from "./protocol.ts";
 import type { SystemCall } from "./system-calls.ts";
 
 const AT_FDCWD = -100;
 const O_RDONLY = 0;
 /** A file without a name: should this succeed, nothing is left behind. */
 const O_TMPFILE_RDWR = 0o20000002 | constants.O_DIRECTORY;
-const ENOENT = 2;
 const AF_INET = 2;
 const SOCK_STREAM = 1;
 const SIGCHLD = 17;
 
 /**
  * `port` is that of a listener on 127.0.0.1, or null if nothing would stop this process from reaching it; `executable` is a
- * file outside of what it may use, and so is the first of the `folders` that is there. It forks only where the filter would stop it: a copy would only crash.
+ * file outside of what it may use, and so is the first of the `folders` that is there. It forks only where the filter would
+ * stop it: a copy would only crash.
  */
 export function tryForbidden(
   call: SystemCall,
@@ -46,13 +46,22 @@ export function tryForbidden(
     // A file that is there for sure: of what is not, nothing is refused.
     read: open(executable, O_RDONLY),
     readParent: open(`/proc/${parent ?? 1}/environ`, O_RDONLY),
-    write: folders.map((folder) => open(folder, O_TMPFILE_RDWR)).find((result) => result !== -ENOENT) ?? -ENOENT,
+    write: firstThere(folders, (folder) => open(folder, O_TMPFILE_RDWR)),
     connect: port === null ? null : connect(call, port),
     signal: call("kill", call("getppid"), 0),
     fork: filtered ? forked(call) : null,
     // Last, for if it succeeds, this process is another program, which will not answer.
     execute: call("execve", ptr(program), nothing, nothing),
   };
+}
+
+/** The result for the first folder that is there. */
+function firstThere(folders: readonly string[], attempt: (folder: string) => number): number {
+  for (const folder of folders) {
+    const result = attempt(folder);
+    if (result !== -ERRNO.ENOENT) return result;
+  }
+  return -ERRNO.ENOENT;
 }
 
 function connect(call: SystemCall, port: number): number {

@@ -1,4 +1,5 @@
 /** The call that serves a message: what it must contain comes from the message, and the model chooses where it is open. */
+import { TEXT_FILE } from "../../../lib/questions.ts";
 import { fileNameIn, filesMentioned, folderIn, timeZoneIn } from "./details.ts";
 import type { AskedTool } from "./examples.ts";
 import { calculationsIn, sumIn } from "./expression.ts";
@@ -13,7 +14,7 @@ export interface Call {
 }
 
 /** "My list", "the file about the garden" */
-const OWN = /\b(?:my|our|your|files?|notes?|documents?)\b|\w\.(?:md|txt|csv|json)\b/i;
+const OWN = new RegExp(`\\b(?:my|our|your|files?|notes?|documents?)\\b|\\w${TEXT_FILE}\\b`, "i");
 
 /** Has the model choose one of the texts; null if there is none, or if it is not sure enough. */
 export type ChooseText = (texts: readonly string[]) => AsyncGenerator<void, string | null>;

@@ -2,7 +2,7 @@
  * What a person asks to be written, noted or deleted, by the forms that such requests have. The names and the words are
  * the person's: there is nothing to choose, so the model is not asked. English only.
  */
-import { PLEASE } from "../../../lib/questions.ts";
+import { PLEASE, TEXT_FILE } from "../../../lib/questions.ts";
 import { withoutGreeting } from "./details.ts";
 
 export type Deed =
@@ -27,7 +27,7 @@ export type Deed =
 /** In UTF-16 code units: a longer message is a text of its own. */
 const LONG = 2_000;
 
-export const NAME = "[\\w-]+(?:[/.][\\w-]+)*\\.(?:md|txt|csv|json|ya?ml|html)";
+export const NAME = `[\\w-]+(?:[/.][\\w-]+)*${TEXT_FILE}`;
 /** "A file called guests.md". In these sources of regular expressions, a space is one or more of any kind. */
 const FILE = `(?:(?:an?|the|my|your|our|this) )?(?:new )?(?:text )?(?:(?:file|document|note) )?(?:(?:called|named) )?["'“‘\`]?(?<file>${NAME})["'”’\`]?`;
 const OWN = "(?:my|the|our|your) (?:[\\w-]+ ){0,3}";
@@ -178,8 +178,13 @@ const FORMS = [
   ),
 ];
 
+/** At the beginning, with any white space for each space. */
+function spaced(source: string): RegExp {
+  return new RegExp(`^${source.replaceAll(" ", "\\s+")}`, "is");
+}
+
 function form(source: string, deed: (groups: Groups) => Deed | null) {
-  const pattern = new RegExp(`^${source.replaceAll(" ", "\\s+")}`, "is");
+  const pattern = spaced(source);
   return (asked: string): Deed | null => {
     const found = pattern.exec(asked);
     return found === null
@@ -199,7 +204,7 @@ const CHANGES = [
   "(?:create|make|write|start)(?: an?| the)?(?: new| empty)* (?:file|document)\\W*$",
   "(?:delete|remove|erase) (?:(?:all|everything|every)\\b|(?:it|that|this|them)\\W*$)",
   "(?:save|store) (?:it|that|this|them)\\W*$",
-].map((source) => new RegExp(`^${source.replaceAll(" ", "\\s+")}`, "is"));
+].map(spaced);
 const FORGETS = /^forget\s+(?:(?:that|what)\s+(?:i|we|my|our)|everything|all|my|our)\b/i;
 
 /** Null if the message asks for nothing of the kind. */

@@ -1,9 +1,10 @@
 /** The details of a call that stand in the message itself: names of files and folders, cities, what is to be written down. */
 import { lazily } from "../../../lib/lazily.ts";
+import { TEXT_FILE } from "../../../lib/questions.ts";
 import { sentencesOf } from "../../../lib/words.ts";
 import { isGreeting } from "../openings.ts";
 
-const FILE_NAME = /(?<![\w/.-])[\w-]+(?:\/[\w-]+)*\.(?:md|txt|csv|json)\b/i;
+const FILE_NAME = new RegExp(`(?<![\\w/.-])[\\w-]+(?:\\/[\\w-]+)*${TEXT_FILE}\\b`, "i");
 const FOLDERS = [
   /\bfolder (?:called |named )?["'“]?([\w-]+(?:\/[\w-]+)*)/i,
   /(?<![\w/-])([\w-]+(?:\/[\w-]+)*) folder\b/i,

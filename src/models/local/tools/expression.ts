@@ -86,6 +86,7 @@ function numberOf(text: string): string {
 }
 
 const N = `(?:${DIGITS}|${WORD})`;
+const EACH_NUMBER = new RegExp(N, "giu");
 const BETWEEN = "plus|minus|times|multiplied by|divided by|added to|[-+*/×÷·x–−]";
 const SIGN_OF: Readonly<Record<string, string>> = {
   plus: "+",
@@ -123,11 +124,11 @@ export function sumIn(message: string): string | null {
   const row = IN_A_ROW.exec(message)?.groups?.sum;
   if (row !== undefined) {
     const signs = row
-      .replace(new RegExp(N, "giu"), ",")
+      .replace(EACH_NUMBER, ",")
       .split(",")
       .slice(1, -1)
       .map((sign) => SIGN_OF[sign.trim().toLowerCase()] ?? "*");
-    const terms = [...row.matchAll(new RegExp(N, "giu"))].map(([found]) => numberOf(found));
+    const terms = [...row.matchAll(EACH_NUMBER)].map(([found]) => numberOf(found));
     return terms.map((term, at) => (at === 0 ? term : `${signs[at - 1]} ${term}`)).join(" ");
   }
   for (const { pattern, sign } of NAMED) {
