@@ -4,7 +4,7 @@
  * the store counts when a request arrives, so a running server uses a new model at once.
  */
 import { type ModelAbilities, type ModelEngine, ModelError, type ModelEvent, type ModelRequest } from "./engine.ts";
-import { answerBy, asChat, refuseEndless } from "./local/answer.ts";
+import { answerBy, asChat, refuseEndless, withCalls } from "./local/answer.ts";
 import { defaultThreads } from "./local/physical-cores.ts";
 import { createPlaces, type Wanted } from "./local/places.ts";
 import type { ProcessSettings } from "./local/protocol.ts";
@@ -124,9 +124,11 @@ export function createAddedEngine(options: AddedEngineOptions): ModelEngine & { 
   async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelEvent[], void> {
     const model = find(nameIn(request.model));
     const wanted = wantedOf(model);
-    const messages = asChat(request.messages);
-    refuseEndless(messages, model.manifest.contextTokens);
-    const { accountId, instanceId, temperature, stop = [], output } = request;
+    const { tools, output } = request;
+    const { callsTools = false, contextTokens } = model.manifest;
+    const messages = callsTools ? withCalls(request.messages) : asChat(request.messages);
+    refuseEndless(messages, contextTokens, JSON.stringify(tools).length);
+    const { accountId, instanceId, temperature, stop = [] } = request;
     const leaveQueue = await queue.enter(instanceId, signal);
     try {
       const { value: supervisor, leave } = await places.take(wanted, accountId, signal);
@@ -140,6 +142,7 @@ export function createAddedEngine(options: AddedEngineOptions): ModelEngine & { 
             ...asked,
             ...(temperature === undefined ? {} : { temperature }),
             ...(output && { output: output.schema }),
+            ...(callsTools && tools.length > 0 && { functions: tools }),
             ...(options.seed === undefined ? {} : { seed: options.seed }),
           },
           signal,
@@ -166,7 +169,7 @@ const mebibytes = (bytes: number): number => Math.ceil(bytes / 1024 / 1024);
 
 const abilitiesOf = (manifest: Manifest): ModelAbilities => ({
   contextTokens: manifest.contextTokens,
-  tools: false,
+  tools: manifest.callsTools === true,
   prompt: sizeOf(manifest) < SMALL_BYTES ? "short" : "full",
 });
 

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { resolve } from "node:path";
 import { createConstrainedGeneration } from "../../src/models/local/constrained-generation.ts";
+import { createJsonGrammar } from "../../src/models/local/json-grammar.ts";
 import { SAMPLING, seededRandom } from "../../src/models/local/sampling.ts";
 import { SMOLLM2 } from "../../src/models/local/stepper.ts";
 import { openTokenizer } from "../../src/models/local/tokenizer.ts";
@@ -33,7 +34,7 @@ async function write(schema: Record<string, unknown>) {
       sampling: SAMPLING,
       random,
     },
-    schema,
+    createJsonGrammar(schema),
   );
   let text = "";
   const looksOfTurns: number[] = [];

@@ -48,6 +48,7 @@ function scripted(answers: string[], change: Partial<GuardedOptions> = {}) {
     tokenizer: {
       endOfTurn: 0,
       ends: new Set([0]),
+      callOpening: null,
       bytesOf: (token) => new TextEncoder().encode(vocabulary[token]),
       layOut: () => [],
       encode: tokensOf,

@@ -1,10 +1,10 @@
-/** A chat model that the operator has added: its own chat template and settings, no guards, no tools. */
+/** A chat model that the operator has added: its own chat template, calls and settings, and no guards. */
 import { join } from "node:path";
 import { z } from "zod";
 import { weightsPath } from "../store/dtypes.ts";
 import { type ChatModel, createChatModel } from "./chat-model.ts";
 import { type ModelFiles, sha256Of } from "./files.ts";
-import type { AddedModel, FastForm, ModelToHost, ProcessSettings } from "./protocol.ts";
+import type { AddedModel, FastForm, ModelToHost, ProcessSettings, Trial } from "./protocol.ts";
 import { chooseToken, SAMPLING, type Sampling } from "./sampling.ts";
 import type { CacheShape, Stepper } from "./stepper.ts";
 import { openFfiStepper } from "./stepper-ffi.ts";
@@ -97,7 +97,7 @@ export async function tryModel(
   settings: ProcessSettings,
   model: AddedModel,
   shape: Omit<CacheShape, "contextTokens"> | undefined,
-): Promise<{ text: string; fast: FastForm | null }> {
+): Promise<Trial> {
   await files.verify("native/");
   const tokenizer = await openTokenizer(model.folder);
   const prompt = tokenizer.layOut([{ role: "user", content: "Hello!" }], 2_000).flatMap(tokenizer.encode);
@@ -115,7 +115,7 @@ export async function tryModel(
   const fast = usual.form === null || shape === undefined ? null : { ...usual.form, shape };
   const shares =
     fast !== null && (await writesAlike(() => openFast(files, settings, model, fast), prompt, written, expected));
-  return { text: textOf(tokenizer, written), fast: shares ? fast : null };
+  return { text: textOf(tokenizer, written), fast: shares ? fast : null, callsTools: tokenizer.callOpening !== null };
 }
 
 /** Whether the same tokens lead to the same logits. A graph of another form fails, or computes something else. */

@@ -1,4 +1,5 @@
 /** One answer of a model process, as the events of an engine. */
+import { isObject } from "../../lib/is-object.ts";
 import { type MessagePart, ModelError, type ModelEvent, messagesIn, type ToolCall } from "../engine.ts";
 import { createInbox } from "./inbox.ts";
 import type { ChatMessage, Generate, ToolRequest } from "./protocol.ts";
@@ -68,6 +69,31 @@ export async function* answerBy(
   }
 }
 
+/** For a model that calls functions by its own template. */
+export function withCalls(messages: readonly MessagePart[]): ChatMessage[] {
+  const named = new Map<string, string>();
+  return messagesIn(messages).map((message): ChatMessage => {
+    const { role, content } = message;
+    if (message.role === "tool") {
+      const { toolCallId: id } = message;
+      return { role, content, answers: { id, name: named.get(id) ?? "" } };
+    }
+    if (message.role !== "assistant" || message.toolCalls === undefined) return { role, content };
+    for (const { id, name } of message.toolCalls) named.set(id, name);
+    return { role, content, calls: message.toolCalls.map((call) => ({ ...call, input: inputOf(call) })) };
+  });
+}
+
+/** Another model may have written what is no JSON. */
+function inputOf({ input }: ToolCall): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(input);
+    return isObject(value) ? value : {};
+  } catch {
+    return {};
+  }
+}
+
 /** For an answer without tools: a call is left out, and its result is passed as a user message. */
 export function asChat(messages: readonly MessagePart[]): ChatMessage[] {
   return messagesIn(messages).flatMap((message): ChatMessage[] => {
@@ -82,9 +108,9 @@ const CHARACTERS_PER_TOKEN = 4;
 /** Far more than a context of so many tokens holds: a longer prompt is refused at once, without queueing. */
 const CHARACTERS_OF_A_TOKEN = 32;
 
-/** Throws `ModelError` for a prompt that is far too long for a context. */
-export function refuseEndless(messages: readonly ChatMessage[], contextTokens: number): void {
-  const characters = messages.reduce((sum, { content }) => sum + content.length, 0);
+/** Throws `ModelError` for a prompt that is far too long for a context. `more` are characters besides the messages. */
+export function refuseEndless(messages: readonly ChatMessage[], contextTokens: number, more = 0): void {
+  const characters = messages.reduce((sum, { content }) => sum + content.length, more);
   if (characters <= contextTokens * CHARACTERS_OF_A_TOKEN) return;
   throw tooLong(Math.ceil(characters / CHARACTERS_PER_TOKEN), contextTokens);
 }

@@ -1,6 +1,8 @@
 /** A loaded chat model: takes requests and reports what happens to them. */
+import { createCallingGeneration, createOutputOrCall, isUnlikeJson } from "./calling-generation.ts";
 import { createConstrainedGeneration } from "./constrained-generation.ts";
 import { createGeneration, type Generation, type GenerationOptions } from "./generation.ts";
+import { createJsonGrammar } from "./json-grammar.ts";
 import { createPrefixCache, type Slot } from "./prefix-cache.ts";
 import type { ChatMessage, Generate, ModelToHost } from "./protocol.ts";
 import { createReading, PromptTooLong, type Reading } from "./reading.ts";
@@ -62,7 +64,7 @@ export function createChatModel(parts: ChatModelParts): ChatModel {
   return {
     cancel,
     generate(request) {
-      const { id, accountId, instanceId } = request;
+      const { id, accountId, instanceId, functions } = request;
       let release = () => {};
 
       const claim: Claim = (prompt, answerTokens = 0) => {
@@ -91,13 +93,19 @@ export function createChatModel(parts: ChatModelParts): ChatModel {
             sampling: { ...parts.sampling, temperature: request.temperature ?? parts.sampling.temperature },
             random: seededRandom(request.seed ?? Math.floor(Math.random() * 2 ** 32)),
           };
-          if (request.output !== undefined) return createConstrainedGeneration(options, request.output);
+          const { callOpening } = tokenizer;
+          const { output } = request;
+          if (functions !== undefined && callOpening !== null) {
+            if (output === undefined) return createCallingGeneration(options, callOpening, functions);
+            if (isUnlikeJson(callOpening)) return createOutputOrCall(options, callOpening, functions, output);
+          }
+          if (output !== undefined) return createConstrainedGeneration(options, createJsonGrammar(output));
           return request.guarded && guarded ? guarded(options, messages, aside) : createGeneration(options);
         };
 
       const answer = (question?: string) => {
         const messages = question === undefined ? request.messages : asking(question, request.messages);
-        return readThenWrite(createReading(tokenizer, messages, limitTokens), begin(messages));
+        return readThenWrite(createReading(tokenizer, messages, limitTokens, functions), begin(messages));
       };
       submit(id, {
         accountId,

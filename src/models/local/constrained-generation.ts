@@ -1,6 +1,6 @@
-/** An answer that is JSON of a schema: each token is the likeliest of those that may follow. */
+/** An answer of a grammar, such as JSON of a schema: each token is the likeliest of those that may follow. */
 import { feed, type Generation, type GenerationOptions } from "./generation.ts";
-import { createJsonGrammar, type GrammarState, mayEnd, mustEnd } from "./json-grammar.ts";
+import { type GrammarState, type JsonGrammar, mayEnd, mustEnd } from "./json-grammar.ts";
 import { likeliest } from "./sampling.ts";
 import { createTextStream } from "./text-stream.ts";
 import type { Tokenizer } from "./tokenizer.ts";
@@ -8,13 +8,23 @@ import type { Tokenizer } from "./tokenizer.ts";
 /** So many of the likeliest tokens are tried before all of them are. */
 const TRIED_FIRST = 64;
 
-export function createConstrainedGeneration(options: GenerationOptions, schema: Record<string, unknown>): Generation {
+interface Choice {
+  token: number;
+  /** Those of it that are written. */
+  bytes: Uint8Array;
+  next: GrammarState;
+}
+
+/** `from` is where an answer goes on that has been begun without the grammar: what of it is of the grammar, and its last token. */
+export function createConstrainedGeneration(
+  options: GenerationOptions,
+  grammar: JsonGrammar,
+  from = { state: grammar.start, last: 0 },
+): Generation {
   const { tokenizer, maxTokens } = options;
-  const grammar = createJsonGrammar(schema);
   const stream = createTextStream([]);
-  let state = grammar.start;
+  let { state, last } = from;
   let count = 0;
-  let last = 0;
 
   /** By a token's first byte: many tokens share it. */
   let states: (GrammarState | null)[] = [];
@@ -27,27 +37,32 @@ export function createConstrainedGeneration(options: GenerationOptions, schema: 
     return next;
   }
 
-  function after(bytes: Uint8Array): GrammarState | null {
-    const [first] = bytes;
-    const begun = first === undefined ? null : afterByte(first);
-    return begun === null ? null : grammar.after(begun, bytes.subarray(1));
+  /** What follows once all is written is left out: many tokens end a value and go on, as `"}\n` does. */
+  function after(token: number): Choice | null {
+    const bytes = tokenizer.bytesOf(token);
+    let [next, used] = [bytes[0] === undefined ? null : afterByte(bytes[0]), 1];
+    while (next !== null && used < bytes.length && !mustEnd(next)) {
+      next = grammar.after(next, bytes.subarray(used, used + 1));
+      used++;
+    }
+    return next === null ? null : { token, bytes: bytes.subarray(0, used), next };
   }
 
-  /** The first of these tokens that may follow, and the state after it. */
-  function firstThatMay(tokens: Iterable<number>): { token: number; next: GrammarState } | "end" | null {
+  /** The first of these tokens that may follow. */
+  function firstThatMay(tokens: Iterable<number>): Choice | "end" | null {
     for (const token of tokens) {
       if (tokenizer.ends.has(token)) {
         if (mayEnd(state)) return "end";
         continue;
       }
-      const next = after(tokenizer.bytesOf(token));
-      if (next !== null) return { token, next };
+      const choice = after(token);
+      if (choice !== null) return choice;
     }
     return null;
   }
 
-  /** The likeliest token that may follow, and the state after it; null to end. */
-  function choose(logits: Float32Array): { token: number; next: GrammarState } | null {
+  /** The likeliest token that may follow; null to end. */
+  function choose(logits: Float32Array): Choice | null {
     const chosen =
       firstThatMay(likeliest(logits, TRIED_FIRST).map(({ token }) => token)) ??
       firstThatMay(byLikelihood(logits, possible(logits)));
@@ -75,7 +90,7 @@ export function createConstrainedGeneration(options: GenerationOptions, schema: 
       ({ token: last, next: state } = chosen);
       states = [];
       count++;
-      const { text } = stream.push(tokenizer.bytesOf(last));
+      const { text } = stream.push(chosen.bytes);
       if (mustEnd(state)) return { text: text + stream.end(), reason: "stop" };
       return count === maxTokens ? { text: text + stream.end(), reason: "length" } : { text };
     },

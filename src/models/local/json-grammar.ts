@@ -14,7 +14,7 @@ interface Rest {
   next: Rest | null;
 }
 
-type Part =
+export type Part =
   | { kind: "bytes"; bytes: Uint8Array; at: number }
   /** One of several ways to go on. */
   | { kind: "either"; ways: () => readonly (readonly Part[])[] }
@@ -25,6 +25,13 @@ type Part =
   /** The other bytes of a character that has several; the next one is from `least` to `most`. */
   | { kind: "character"; bytes: number; least: number; most: number }
   | { kind: "digits"; least: number; most: number };
+
+/** The whole schema that a value belongs to. */
+interface Whole {
+  schema: Schema;
+  /** The most bytes of a text of which the schema does not say it. */
+  maxText: number;
+}
 
 export interface JsonGrammar {
   /** The state after these bytes; null if they may not follow. */
@@ -48,9 +55,9 @@ const MAX_WAYS = 256;
 const MAX_EXPANSIONS = 2_000;
 
 const encoder = new TextEncoder();
-const bytes = (text: string): Part => literal(encoder.encode(text));
+export const bytes = (text: string): Part => literal(encoder.encode(text));
 const literal = (given: Uint8Array): Part => ({ kind: "bytes", bytes: given, at: 0 });
-const either = (ways: () => readonly (readonly Part[])[]): Part => ({ kind: "either", ways: lazily(ways) });
+export const either = (ways: () => readonly (readonly Part[])[]): Part => ({ kind: "either", ways: lazily(ways) });
 const optional = (...parts: Part[]): Part => either(() => [[], parts]);
 const SPACE = optional(bytes(" "));
 const QUOTE = bytes('"');
@@ -60,8 +67,13 @@ const numberOr = (value: unknown, other: number): number => (typeof value === "n
 const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
 
 /** The schema has no `schemaFault` (lib/json-schema.ts). */
-export function createJsonGrammar(schema: Schema): JsonGrammar {
-  const start = expand([followedBy([valueFor(schema, schema, FREE_DEPTH)], null)]);
+export const createJsonGrammar = (schema: Schema): JsonGrammar => createGrammar([jsonOf(schema)]);
+
+/** JSON of a schema. */
+export const jsonOf = (schema: Schema, maxText = MAX_TEXT): Part => valueFor(schema, { schema, maxText }, FREE_DEPTH);
+
+export function createGrammar(parts: readonly Part[]): JsonGrammar {
+  const start = expand([followedBy(parts, null)]);
   return {
     start,
     after(state, added) {
@@ -153,20 +165,20 @@ function oneOf(texts: readonly Uint8Array[]): readonly (readonly Part[])[] {
 }
 
 /** `depth` is how deep what the schema leaves open may be. */
-function valueFor(schema: unknown, root: Schema, depth: number): Part {
+function valueFor(schema: unknown, whole: Whole, depth: number): Part {
   return either(() => {
-    if (!isObject(schema)) return schema === false ? [] : anyValue(root, depth);
-    if (typeof schema.$ref === "string") return [[valueFor(resolved(root, schema.$ref), root, depth)]];
+    if (!isObject(schema)) return schema === false ? [] : anyValue(whole, depth);
+    if (typeof schema.$ref === "string") return [[valueFor(resolved(whole.schema, schema.$ref), whole, depth)]];
     if ("const" in schema) return [[bytes(JSON.stringify(schema.const))]];
     if (Array.isArray(schema.enum)) return oneOf(schema.enum.map((one) => encoder.encode(JSON.stringify(one))));
     for (const name of ["anyOf", "oneOf", "allOf"] as const) {
       // Of `allOf` the first is followed; whether all of them fit is checked at the end.
       const ways = listOf(schema[name]).slice(0, name === "allOf" ? 1 : undefined);
       if (ways.length > 0)
-        return ways.map((way) => [valueFor(isObject(way) ? { ...schema, [name]: [], ...way } : way, root, depth)]);
+        return ways.map((way) => [valueFor(isObject(way) ? { ...schema, [name]: [], ...way } : way, whole, depth)]);
     }
     const types = [schema.type ?? inferredType(schema)].flat();
-    return types.flatMap((type) => ofType(type, schema, root, depth));
+    return types.flatMap((type) => ofType(type, schema, whole, depth));
   });
 }
 
@@ -177,14 +189,14 @@ const inferredType = (schema: Schema): string[] =>
       ? ["object", "array", "string", "number", "boolean", "null"]
       : ["array"];
 
-const anyValue = (root: Schema, depth: number) =>
-  ["object", "array", "string", "number", "boolean", "null"].flatMap((type) => ofType(type, {}, root, depth));
+const anyValue = (whole: Whole, depth: number) =>
+  ["object", "array", "string", "number", "boolean", "null"].flatMap((type) => ofType(type, {}, whole, depth));
 
-function ofType(type: unknown, schema: Schema, root: Schema, depth: number): readonly (readonly Part[])[] {
+function ofType(type: unknown, schema: Schema, whole: Whole, depth: number): readonly (readonly Part[])[] {
   switch (type) {
     case "string": {
       const least = numberOr(schema.minLength, 0);
-      return [[QUOTE, { kind: "text", least, most: Math.max(least, numberOr(schema.maxLength, MAX_TEXT)) }]];
+      return [[QUOTE, { kind: "text", least, most: Math.max(least, numberOr(schema.maxLength, whole.maxText)) }]];
     }
     case "integer":
     case "number": {
@@ -201,13 +213,13 @@ function ofType(type: unknown, schema: Schema, root: Schema, depth: number): rea
     case "null":
       return [[bytes("null")]];
     case "array":
-      return arrayOf(schema, root, depth);
+      return arrayOf(schema, whole, depth);
     default:
-      return objectOf(schema, root, depth);
+      return objectOf(schema, whole, depth);
   }
 }
 
-function arrayOf(schema: Schema, root: Schema, depth: number): readonly (readonly Part[])[] {
+function arrayOf(schema: Schema, whole: Whole, depth: number): readonly (readonly Part[])[] {
   const first = listOf(schema.prefixItems);
   if (schema.items === undefined && first.length === 0 && depth === 0) return [[bytes("[]")]];
   const deeper = schema.items === undefined ? depth - 1 : depth;
@@ -219,13 +231,13 @@ function arrayOf(schema: Schema, root: Schema, depth: number): readonly (readonl
   const itemsFrom = (at: number): Part =>
     either(() => {
       const of = at < first.length ? first[at] : schema.items;
-      const item = () => [...(at === 0 ? [] : COMMA), valueFor(of, root, deeper), itemsFrom(at + 1)];
+      const item = () => [...(at === 0 ? [] : COMMA), valueFor(of, whole, deeper), itemsFrom(at + 1)];
       return [...(at >= least ? [[bytes("]")]] : []), ...(at < most ? [item()] : [])];
     });
   return [[bytes("["), itemsFrom(0)]];
 }
 
-function objectOf(schema: Schema, root: Schema, depth: number): readonly (readonly Part[])[] {
+function objectOf(schema: Schema, whole: Whole, depth: number): readonly (readonly Part[])[] {
   const required = new Set(listOf(schema.required));
   const known = Object.entries(isObject(schema.properties) ? schema.properties : {}).filter(
     ([name, of]) => of !== false || required.has(name),
@@ -234,14 +246,14 @@ function objectOf(schema: Schema, root: Schema, depth: number): readonly (readon
     bytes(JSON.stringify(name)),
     bytes(":"),
     SPACE,
-    valueFor(of, root, depth),
+    valueFor(of, whole, depth),
   ];
   const names = new Set(known.map(([name]) => name));
   const all = [
     ...known,
     ...[...required].flatMap((name) => (typeof name === "string" && !names.has(name) ? [[name, true] as const] : [])),
   ];
-  if (all.length === 0) return freeObject(schema, root, depth);
+  if (all.length === 0) return freeObject(schema, whole, depth);
   const from = (at: number, isFirst: boolean): Part =>
     either(() => {
       const [name, of] = all[at] ?? [];
@@ -253,10 +265,10 @@ function objectOf(schema: Schema, root: Schema, depth: number): readonly (readon
 }
 
 /** One whose names the schema does not say. */
-function freeObject(schema: Schema, root: Schema, depth: number): readonly (readonly Part[])[] {
+function freeObject(schema: Schema, whole: Whole, depth: number): readonly (readonly Part[])[] {
   if (depth === 0 || schema.additionalProperties === false) return [[bytes("{}")]];
   const name: Part = { kind: "text", least: 1, most: 40 };
-  const value = () => valueFor(schema.additionalProperties ?? true, root, depth - 1);
+  const value = () => valueFor(schema.additionalProperties ?? true, whole, depth - 1);
   const from = (at: number): Part =>
     either(() => [
       [bytes("}")],

@@ -2,14 +2,22 @@
  * The messages between the host and the model process: structured clones over Bun IPC, in order. A request may be sent
  * before `ready`; the process handles it once it has loaded.
  */
-import type { FinishReason } from "../engine.ts";
+import type { FinishReason, ToolDescription } from "../engine.ts";
 import type { Dtype } from "../store/dtypes.ts";
 import type { CacheShape, GraphForm, StepperKind } from "./stepper.ts";
 import type { ToolUse } from "./tools/tool-use.ts";
 
 export interface ChatMessage {
-  role: "system" | "user" | "assistant";
+  role: "system" | "user" | "assistant" | "tool";
   content: string;
+  /** Of the assistant, for a model whose template has a form for them. */
+  calls?: MadeCall[];
+  /** Of a tool: the call that this is the result of. */
+  answers?: Pick<MadeCall, "id" | "name">;
+}
+
+export interface MadeCall extends ToolRequest {
+  id: string;
 }
 
 export interface ProcessSettings {
@@ -54,14 +62,26 @@ export interface Generate {
   /** The model's own if absent. */
   temperature?: number;
   stop: string[];
-  /** Absent if no tool may be called. */
+  /** For the embedded model; absent if no tool may be called. */
   tools?: ToolUse;
+  /** For an added model, what it may call by its own template; absent if nothing. */
+  functions?: readonly ToolDescription[];
   /** The JSON Schema of the answer, if it is to be JSON. */
   output?: Record<string, unknown>;
   /** Whether the answer is checked while it is written, and faulty parts are written again. */
   guarded: boolean;
   /** Makes the sampling repeatable; random if absent. */
   seed?: number;
+}
+
+/** What a model does that is tried before it is said to be there. */
+export interface Trial {
+  /** What it has written. */
+  text: string;
+  /** How its graph is run with a shared cache; null if only transformers.js runs it. */
+  fast: FastForm | null;
+  /** Whether its template has a form for calls of functions. */
+  callsTools: boolean;
 }
 
 export interface ToolRequest {
@@ -92,6 +112,6 @@ export type ModelToHost =
   /** Asks for the vectors of texts, which the process of the embedding model computes. */
   | { type: "ask"; asked: number; texts: string[] }
   | { type: "embedded"; id: number; vectors: Float32Array[]; tokens: number }
-  | { type: "tried"; id: number; text: string; fast: FastForm | null }
+  | ({ type: "tried"; id: number } & Trial)
   /** `loading` if the model could not be loaded. */
   | { type: "failed"; id: number; message: string; loading?: true };

@@ -1,4 +1,5 @@
 /** Tokenises a prompt in turns. A tenant can make this work large, so each turn does only a piece of it. */
+import type { ToolDescription } from "../engine.ts";
 import type { ChatMessage } from "./protocol.ts";
 import type { Tokenizer } from "./tokenizer.ts";
 
@@ -24,10 +25,11 @@ export interface Reading {
 
 export function createReading(
   tokenizer: Pick<Tokenizer, "layOut" | "encode">,
-  messages: ChatMessage[],
+  messages: readonly ChatMessage[],
   limitTokens: number,
+  functions?: readonly ToolDescription[],
 ): Reading {
-  const pieces = tokenizer.layOut(messages, PIECE_CHARACTERS);
+  const pieces = tokenizer.layOut(messages, PIECE_CHARACTERS, functions);
   const characters = pieces.reduce((sum, piece) => sum + piece.length, 0);
   const prompt: number[] = [];
   let next = 0;

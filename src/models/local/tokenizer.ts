@@ -3,9 +3,10 @@
  * work: the whole of it would be 15 MiB more in the process.
  */
 import { join } from "node:path";
-import { Template } from "@huggingface/jinja";
 import { Tokenizer as Encoder } from "@huggingface/tokenizers";
 import { z } from "zod";
+import type { ToolDescription } from "../engine.ts";
+import { openTemplate, type TemplateText } from "./chat-template.ts";
 import type { ChatMessage } from "./protocol.ts";
 
 export interface Tokenizer {
@@ -13,14 +14,16 @@ export interface Tokenizer {
    * The conversation in the model's chat template, ready for the assistant's answer, in pieces of at most `characters`.
    * Encoded one after the other, they make up the prompt.
    */
-  layOut(messages: ChatMessage[], characters: number): string[];
+  layOut(messages: readonly ChatMessage[], characters: number, functions?: readonly ToolDescription[]): string[];
   encode(piece: string): number[];
-  /** A token's part of the UTF-8 output; empty for control tokens. */
+  /** A token's part of the UTF-8 output; empty for control tokens, but for those that begin a call. */
   bytesOf(token: number): Uint8Array;
   /** Ends a turn in a prompt. */
   readonly endOfTurn: number;
   /** The tokens by which the model ends its answer. */
   readonly ends: ReadonlySet<number>;
+  /** What the model writes before the JSON of a call; null if it cannot call functions (chat-template.ts). */
+  readonly callOpening: string | null;
 }
 
 interface TokenizerFile {
@@ -43,17 +46,12 @@ interface TokenizerConfig {
   pad_token?: ControlToken;
   cls_token?: ControlToken;
   mask_token?: ControlToken;
-  chat_template?: string | { name: string; template: string }[];
+  chat_template?: TemplateText;
 }
 
 /** A character of no script, inserted into control words of a message so that they differ from the template's own. */
 const GUARD = "\uE000";
 const NOTHING = /(?!)/;
-/** For a model that was trained on text alone. */
-const PLAIN_TEMPLATE =
-  "{% for message in messages %}{{ message['role'] | capitalize }}: {{ message['content'] }}\n\n{% endfor %}" +
-  "{% if add_generation_prompt %}Assistant:{% endif %}";
-
 /** Opens the tokenizer of a model's folder. Throws if it is of a kind whose tokens cannot be shown one by one. */
 export async function openTokenizer(folder: string): Promise<Tokenizer> {
   const read = (name: string) => Bun.file(join(folder, name));
@@ -74,29 +72,17 @@ export async function openTokenizer(folder: string): Promise<Tokenizer> {
   // This one knows no control words: text from a user can never become one, so a message cannot forge another speaker's
   // turn.
   const encoder = openEncoder({ ...file, added_tokens: [] }, config);
-  const template = templateOf(config);
-  const named = controlTokensOf(config);
-
   const guarded = (text: string) =>
     text.replaceAll(GUARD, "").replace(new RegExp(controlWords, "g"), (word) => word[0] + GUARD + word.slice(1));
-
-  function render(messages: ChatMessage[]): string {
-    return template.render({
-      messages: messages.map(({ role, content }) => ({ role, content: guarded(content) })),
-      add_generation_prompt: true,
-      tools: null,
-      documents: null,
-      ...named,
-    });
-  }
-  const form = formOf(render);
+  const template = openTemplate(config.chat_template, controlTokensOf(config), guarded);
 
   return {
     endOfTurn,
     ends,
-    bytesOf: bytesOfTokens(file),
-    layOut(messages, characters) {
-      const parts = render(form(messages)).split(controlWords);
+    callOpening: template.callOpening,
+    bytesOf: bytesOfTokens(file, template.callOpening ?? ""),
+    layOut(messages, characters, functions) {
+      const parts = template.render(messages, functions).split(controlWords);
       return parts.flatMap((part) => (added.has(part) ? [part] : piecesOf(part, characters)));
     },
     encode(piece) {
@@ -116,13 +102,6 @@ function openEncoder(file: TokenizerFile, config: TokenizerConfig): Encoder {
   const encoder = new Encoder(file, config);
   merges.length = 0;
   return encoder;
-}
-
-function templateOf({ chat_template }: TokenizerConfig): Template {
-  const template = chat_template ?? PLAIN_TEMPLATE;
-  const text = typeof template === "string" ? template : template.find(({ name }) => name === "default")?.template;
-  if (text === undefined) throw new Error("it has several chat templates, and none of them is the default");
-  return new Template(text);
 }
 
 const textOf = (token: ControlToken | undefined): string | undefined =>
@@ -152,39 +131,11 @@ async function endsOf(folder: string, { eos_token }: TokenizerConfig, added: Map
   return ends;
 }
 
-const PROBE: ChatMessage[] = [
-  { role: "system", content: "a" },
-  { role: "user", content: "b" },
-];
-
-/**
- * Some templates refuse a system message, or two messages of one role in a row: then it becomes the beginning of the first
- * message, and they become one.
- */
-function formOf(render: (messages: ChatMessage[]) => string): (messages: ChatMessage[]) => ChatMessage[] {
-  const takes = (messages: ChatMessage[]) => {
-    try {
-      return render(messages) !== "";
-    } catch {
-      return false;
-    }
-  };
-  const system = takes(PROBE);
-  if (system && takes([...PROBE, ...PROBE.slice(1)])) return (messages) => messages;
-  return (messages) => {
-    const formed: ChatMessage[] = [];
-    for (const message of messages) {
-      const role = message.role === "system" && !system ? "user" : message.role;
-      const last = formed.at(-1);
-      if (last?.role === role) last.content += `\n\n${message.content}`;
-      else formed.push({ role, content: message.content });
-    }
-    return formed;
-  };
-}
-
 /** A token's bytes, in either of the two ways in which vocabularies are written. */
-function bytesOfTokens({ model, added_tokens, decoder }: TokenizerFile): (token: number) => Uint8Array {
+function bytesOfTokens(
+  { model, added_tokens, decoder }: TokenizerFile,
+  callOpening: string,
+): (token: number) => Uint8Array {
   const words: string[] = [];
   if (Array.isArray(model.vocab)) for (const [token, [word]] of model.vocab.entries()) words[token] = word;
   else for (const [word, token] of Object.entries(model.vocab)) words[token] = word;
@@ -197,7 +148,8 @@ function bytesOfTokens({ model, added_tokens, decoder }: TokenizerFile): (token:
   return (token) => {
     const special = added.get(token);
     if (special === undefined) return bytes(words[token] ?? "");
-    return special.special ? new Uint8Array() : new TextEncoder().encode(special.content);
+    const isHidden = special.special && !callOpening.includes(special.content);
+    return isHidden ? new Uint8Array() : new TextEncoder().encode(special.content);
   };
 }
 

@@ -74,11 +74,16 @@ export async function finish(
   const folder = filesFolder(dataDir, name);
   const facts = readFacts(folder);
   const contextTokens = Math.min(facts.contextTokens, MAX_CONTEXT_TOKENS);
-  const { text, fast } = await tryOut({ name, folder, dtype, contextTokens, fast: null }, facts.shape, trial);
+  const { text, fast, callsTools } = await tryOut(
+    { name, folder, dtype, contextTokens, fast: null },
+    facts.shape,
+    trial,
+  );
   const { architecture, license, chatTemplate } = facts;
   const memoryBytes = memoryOf(files, facts, contextTokens, fast !== null);
   const addedAt = new Date().toISOString();
-  const manifest = { name, source, license, architecture, dtype, contextTokens, memoryBytes, fast, files, addedAt };
+  const does = { contextTokens, memoryBytes, fast, callsTools };
+  const manifest = { name, source, license, architecture, dtype, ...does, files, addedAt };
   writeManifest(folder, manifest);
   await appear(dataDir, name);
   return { manifest, text, chatTemplate };

@@ -36,6 +36,8 @@ const Manifest = z.lazy(() =>
     memoryBytes: z.int().positive(),
     /** For the decoder with a shared cache; null if its graph has another form. */
     fast: z.object({ shape: CacheShape, positionIds: z.boolean(), logitsToKeep: z.boolean() }).nullable(),
+    /** Whether it calls tools by its template; absent if it was added by a version that did not look. */
+    callsTools: z.boolean().optional(),
     files: z.array(z.object({ path: z.string().refine(isSafePath), size: z.int().nonnegative(), sha256: Sha256 })),
     /** ISO 8601. */
     addedAt: z.string(),

@@ -1,14 +1,8 @@
 /** Tries a model out in a process of its own, before it is said to be there. */
 import { defaultThreads } from "../local/physical-cores.ts";
-import type { AddedModel, FastForm } from "../local/protocol.ts";
+import type { AddedModel, Trial } from "../local/protocol.ts";
 import { createSupervisor, modelProcessCommand } from "../local/supervisor.ts";
 import { type Facts, UnusableModel } from "./inspect.ts";
-
-export interface Trial {
-  /** What the model has written. */
-  text: string;
-  fast: FastForm | null;
-}
 
 export interface TrialOptions {
   /** For what a compiled binary unpacks. */
@@ -46,7 +40,7 @@ export async function tryOut(
     request: { type: "try", id: 1, shape },
     whose: {},
     onReply(reply) {
-      if (reply.type === "tried") resolve({ text: reply.text, fast: reply.fast });
+      if (reply.type === "tried") resolve(reply);
       else if (reply.type === "failed") reject(unusable(reply.message));
     },
     onFailure: ({ message }) => reject(unusable(message)),
