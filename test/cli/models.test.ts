@@ -119,6 +119,7 @@ test("a pull that was killed goes on where it was, and another one at the same t
     name: "local:tiny-model",
     source: { hub: hub.url, repository: REPOSITORY, revision: hub.revision },
     fast: false,
+    callsTools: false,
   });
   const again = await operate(home, ["models", "pull", REPOSITORY], { env: fromHub });
   expect(again.output).toBe("local:tiny-model is there already, as new as on the hub.\n");

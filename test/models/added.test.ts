@@ -222,6 +222,66 @@ test("JSON of a schema is written by any model", async () => {
   await engine.close();
 });
 
+const NOW = {
+  name: "now",
+  description: "Tells the time",
+  inputSchema: { type: "object", properties: {}, additionalProperties: false },
+};
+
+/** The tiny model, with a template by which a call begins with this. */
+async function addCalling(name: string, opening: string) {
+  const folder = join(dataDir, `${name}-files`);
+  cpSync(TINY, folder, { recursive: true });
+  const config = await Bun.file(join(folder, "tokenizer_config.json")).json();
+  const template: string = config.chat_template;
+  config.chat_template = `{% for t in tools or [] %}{{ t | tojson }}{% endfor %}${template.replace(
+    "{{ m['content'] }}",
+    "{{ m['content'] }}{% for c in m.tool_calls or [] %}" +
+      `${opening}{"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments | tojson }}}{% endfor %}`,
+  )}`;
+  writeFileSync(join(folder, "tokenizer_config.json"), JSON.stringify(config));
+  return adding(name, folder);
+}
+
+test("a model whose template has a form for calls calls tools, and is told their results", async () => {
+  const { engine, ask, answer } = open();
+  const request = { tools: [NOW], temperature: 0, maxTokens: 100 };
+  // Its weights are random, so what it happens to write must begin a call.
+  await addCalling("talking", "#");
+  const [opening = ""] = await answer("talking", request);
+  const { manifest } = await addCalling("calling", opening);
+  expect(manifest.callsTools).toBe(true);
+  expect(engine.abilities("local:calling").tools).toBe(true);
+  const events = await collect(ask("calling", request));
+  const calls = events.flatMap((event) => (event.type === "tool_call" ? [event.call] : []));
+  expect(calls).toEqual([{ id: expect.stringMatching(/^call_/), name: "now", input: "{}" }]);
+  expect(events.at(-1)).toEqual({ type: "finish", reason: "tool_calls" });
+
+  const promptTokens = async (content: string) => {
+    const asked = chat("What time is it?", { model: "local:calling", tools: [NOW], maxTokens: 1 });
+    const [call] = calls;
+    const made = call === undefined ? [] : [call];
+    const answers = [
+      { role: "assistant" as const, content: "", toolCalls: made },
+      { role: "tool" as const, toolCallId: call?.id ?? "", content },
+    ];
+    const told = await collect(engine.stream({ ...asked, messages: [...asked.messages, ...answers] }, never));
+    return told.flatMap((event) => (event.type === "usage" ? [event.promptTokens] : []))[0] ?? 0;
+  };
+  expect((await promptTokens("14:30")) - (await promptTokens(""))).toBe(5);
+  await engine.close();
+});
+
+test("a model that was added before calls were looked for calls none", async () => {
+  const { engine, ask } = open();
+  const found = findModel(dataDir, "one");
+  const { callsTools: _, ...before } = found?.manifest ?? {};
+  writeFileSync(join(dataDir, "models/one/roost.json"), JSON.stringify(before));
+  expect(engine.abilities("local:one").tools).toBe(false);
+  expect(textOf(await collect(ask("one", { tools: [NOW] })))).not.toBe("");
+  await engine.close();
+});
+
 test("the same weights write the same on both paths, where their graph can share its cache and where it cannot", async () => {
   const { manifest } = await adding("shared", TINY, "fp16");
   expect(manifest.fast).toEqual({

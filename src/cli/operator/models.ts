@@ -41,6 +41,7 @@ export function listAllModels(options: JsonOptions): Promise<void> {
         memory: manifest.memoryBytes,
         contextTokens: manifest.contextTokens,
         fast: manifest.fast !== null,
+        callsTools: manifest.callsTools === true,
         source: sourceOf(manifest),
         license: manifest.license,
         loaded: loaded.includes(manifest.name),
@@ -183,7 +184,7 @@ const shown = (manifest: Manifest | undefined) =>
 
 async function tell({ manifest, text, chatTemplate }: Added, options: AddOptions): Promise<void> {
   const name = LOCAL_PREFIX + manifest.name;
-  const { architecture, dtype, contextTokens, memoryBytes, fast, license } = manifest;
+  const { architecture, dtype, contextTokens, memoryBytes, fast, license, callsTools } = manifest;
   await withData(options, "refuse", ({ audit, config: { dataDir } }) => {
     audit.append({ actor: "operator", action: "model.add", subject: name, detail: { source: sourceOf(manifest) } });
     noteOwner(dataDir, modelFolder(dataDir, manifest.name));
@@ -195,9 +196,10 @@ async function tell({ manifest, text, chatTemplate }: Added, options: AddOptions
   say(
     colours.green("Ready"),
     `: ${name}, a ${architecture} (${dtype}, ${shortSize(sizeOf(manifest))}, ${contextTokens} tokens of context, about ` +
-      `${shortSize(memoryBytes)} of memory${license === null ? "" : `, license ${license}`}).`,
+      `${shortSize(memoryBytes)} of memory${callsTools ? ", calls tools" : ""}${license === null ? "" : `, license ${license}`}).`,
   );
   say(`On trial it wrote: ${text.trim() === "" ? "nothing" : text}`);
+  if (!callsTools) say("Its chat template has no form for tools that Roost can read: agents only talk with it.");
   if (fast === null) say("Its graph has no shared cache: it runs on transformers.js, several times slower.");
   if (!chatTemplate) say("It has no chat template: it was not trained for conversations, and gets plain text.");
   say(`An agent uses it by its name: roost agent edit INSTANCE AGENT --model ${name}`);

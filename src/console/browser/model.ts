@@ -29,8 +29,8 @@ export function describeAnswers({ host }: Facts, agent: Agent): void {
   line.replaceChildren(plainly, link);
 }
 
-/** Whether its model calls more than a few simple tools. */
-export const hasTools = ({ host }: Facts, agent: Agent): boolean => !firstOf(agent, host).startsWith("local:");
+/** Whether its model calls more than a few simple tools, as far as the console knows. */
+export const hasTools = ({ host }: Facts, agent: Agent): boolean => firstOf(agent, host) !== INSIDE;
 
 /** The model that answers, as long as it can be reached. */
 const firstOf = ({ model }: Agent, host: Host): string => [model].flat()[0] ?? host.model;

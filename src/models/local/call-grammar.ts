@@ -31,6 +31,8 @@ export function partsOfCall(openings: readonly string[], functions: readonly Too
     either(() => openings.map((opening) => (opening === "" ? [] : [bytes(opening)]))),
     gap(),
     bytes("{"),
+    // As some templates show it by mistake.
+    optional(bytes("{")),
     gap(),
     bytes('"name"'),
     optional(bytes(" ")),
@@ -47,14 +49,15 @@ export interface CallWatch {
   push(text: string): string;
   /** What was held back. */
   readonly held: string;
-  /** Whether what is held back is a call: the name of a function is in it. */
+  /** Whether what is held back is a call: it has the template's opening, or a function's name. */
   isCall(): boolean;
   readonly grammar: JsonGrammar;
 }
 
 /** Looks for the beginning of a call in an answer. */
 export function watchForCall(opening: string, functions: readonly ToolDescription[]): CallWatch {
-  const openings = [...new Set([opening.trimEnd(), ...OTHER_OPENINGS])];
+  const own = opening.trimEnd();
+  const openings = [...new Set([own, ...OTHER_OPENINGS])];
   const grammar = createGrammar(partsOfCall(openings, functions));
   const firsts = new Set(["{", ...openings.flatMap(([first]) => first ?? [])]);
   const mayBegin = (text: string) => grammar.after(grammar.start, Buffer.from(text)) !== null;
@@ -65,7 +68,7 @@ export function watchForCall(opening: string, functions: readonly ToolDescriptio
     get held() {
       return held;
     },
-    isCall: () => /"name" ?:\s*"[^"]*"/.test(held),
+    isCall: () => (own !== "" && held.startsWith(own)) || /"name" ?:\s*"[^"]*"/.test(held),
     push(text) {
       held += text;
       let at = 0;
@@ -79,6 +82,6 @@ export function watchForCall(opening: string, functions: readonly ToolDescriptio
 
 /** The call that was written, with its opening. */
 export function callIn(written: string): ToolRequest {
-  const call = JSON.parse(written.slice(written.indexOf("{")));
+  const call = JSON.parse(written.slice(written.search(/\{\s*"name"/)));
   return { name: call.name, input: call.arguments ?? call.parameters };
 }
