@@ -11,6 +11,7 @@ import type { ProcessSettings } from "./local/protocol.ts";
 import { createQueue } from "./local/queue.ts";
 import { createSupervisor, type Log, modelProcessCommand, type Supervisor } from "./local/supervisor.ts";
 import { LOCAL_MODEL, LOCAL_PREFIX } from "./local-models.ts";
+import { CACHED_CONTEXTS } from "./store/add.ts";
 import { writeLoaded } from "./store/loaded.ts";
 import { type Manifest, sizeOf } from "./store/manifest.ts";
 import { findModel, listModels, missingFiles, type StoredModel } from "./store/store.ts";
@@ -39,9 +40,10 @@ export interface AddedEngineOptions {
 const SILENT_MS = 120_000;
 /** How many requests of one instance a model has at once. */
 const MAX_PER_INSTANCE = 8;
-/** Conversations that one model answers at once. */
-const SLOTS = 2;
-const DEFAULT_MAX_TOKENS = 512;
+/** Conversations that one model answers, or keeps warm, at once. */
+const SLOTS = 4;
+/** Enough for a page of a file. */
+const DEFAULT_MAX_TOKENS = 1_024;
 /** A model with smaller weights repeats what it reads, so its prompt is short. */
 const SMALL_BYTES = 512 * 1024 * 1024;
 
@@ -74,7 +76,7 @@ export function createAddedEngine(options: AddedEngineOptions): ModelEngine & { 
       cacheDir: options.cacheDir,
       threads: options.threads ?? defaultThreads(),
       slots: SLOTS,
-      cacheTokens: contextTokens,
+      cacheTokens: CACHED_CONTEXTS * contextTokens,
       stepper: "ffi",
       model: { name, folder, dtype, contextTokens, fast, files },
     };

@@ -256,6 +256,10 @@ test("a model whose template has a form for calls calls tools, and is told their
   const calls = events.flatMap((event) => (event.type === "tool_call" ? [event.call] : []));
   expect(calls).toEqual([{ id: expect.stringMatching(/^call_/), name: "now", input: "{}" }]);
   expect(events.at(-1)).toEqual({ type: "finish", reason: "tool_calls" });
+  await expect(collect(ask("calling", { ...request, maxTokens: 10 }))).rejects.toMatchObject({
+    kind: "broken",
+    message: expect.stringContaining("its limit of 10 tokens within a call of a tool, so nothing was called"),
+  });
 
   const promptTokens = async (content: string) => {
     const asked = chat("What time is it?", { model: "local:calling", tools: [NOW], maxTokens: 1 });

@@ -59,9 +59,9 @@ function writing(words: string, more: Partial<GenerationOptions> = {}): Generati
 async function finish(generation: Generation) {
   const shown: string[] = [];
   for (;;) {
-    const { text, reason, call } = await generation.takeTurn();
+    const { text, reason, ...rest } = await generation.takeTurn();
     if (text !== "") shown.push(text);
-    if (reason !== undefined) return { text: shown.join(""), shown, reason, ...(call && { call }) };
+    if (reason !== undefined) return { text: shown.join(""), shown, reason, ...rest };
   }
 }
 
@@ -117,6 +117,7 @@ test("nothing of a call that is cut is shown, and nothing is called", async () =
     text: "Well. ",
     shown: expect.any(Array),
     reason: "length",
+    isCallCut: true,
   });
 });
 

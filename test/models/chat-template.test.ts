@@ -101,6 +101,12 @@ test("nothing from outside can be a control word: not in a description, a schema
   ]);
 });
 
+test("what a template lets a model think is nothing", () => {
+  expect(open(telling("{{ m.content }}") + "<think>\n").render([{ role: "user", content: "Hello" }])).toEndWith(
+    "<|assistant|><think>\n\n</think>\n\n",
+  );
+});
+
 test("models that can think aloud are told not to", () => {
   const thinking =
     "{{ m.content }}{% if enable_thinking is defined and enable_thinking is false %}<think></think>{% endif %}";

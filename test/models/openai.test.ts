@@ -119,6 +119,16 @@ describe("an answer", () => {
     expect(textOf(await ask(url))).toBe("Yes");
   });
 
+  test.each([
+    [["<thi", "nk>Let me see.", "</think>", "\n\n", "Yes"], "Yes"],
+    [["<think>It is cut"], ""],
+    [["<", "b>Yes</b>"], "<b>Yes</b>"],
+    [["<thi"], "<thi"],
+  ])("leaves out the thoughts that %j begins with", async (tokens, text) => {
+    const { url } = mock({ kind: "text", tokens, finish: "stop" });
+    expect(textOf(await ask(url))).toBe(text);
+  });
+
   test("without [DONE], or without the last blank line, is complete once its finish reason has arrived", async () => {
     const { url } = mock(bytes(sse(delta({ content: "a" }, "stop")).trimEnd()), bytes("data:[DONE]"));
     expect(finishOf(await ask(url))).toEqual(["stop"]);

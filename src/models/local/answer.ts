@@ -1,6 +1,7 @@
 /** One answer of a model process, as the events of an engine. */
 import { isObject } from "../../lib/is-object.ts";
 import { type MessagePart, ModelError, type ModelEvent, messagesIn, type ToolCall } from "../engine.ts";
+import { createThoughtFilter } from "../thoughts.ts";
 import { createInbox } from "./inbox.ts";
 import type { ChatMessage, Generate, ToolRequest } from "./protocol.ts";
 import type { Reply, Supervisor } from "./supervisor.ts";
@@ -22,7 +23,12 @@ export async function* answerBy(
   { onStarted, onDone, failed, runId }: AnswerListener,
 ): AsyncGenerator<ModelEvent[], void> {
   const inbox = createInbox();
+  const thoughts = createThoughtFilter();
   let [promptTokens, cachedTokens] = [0, 0];
+
+  function putText(text: string): void {
+    if (text !== "") inbox.put({ type: "text", text });
+  }
 
   function onReply(reply: Reply): void {
     switch (reply.type) {
@@ -31,13 +37,15 @@ export async function* answerBy(
         onStarted?.(promptTokens, cachedTokens);
         break;
       case "text":
-        inbox.put({ type: "text", text: reply.text });
+        putText(thoughts.push(reply.text));
         break;
       case "done":
         onDone?.(reply.completionTokens);
+        putText(thoughts.end());
         if (reply.call !== undefined) inbox.put({ type: "tool_call", call: toolCall(reply.call) });
         inbox.put({ type: "usage", promptTokens, cachedTokens, completionTokens: reply.completionTokens });
-        inbox.put({ type: "finish", reason: reply.reason });
+        if (reply.isCallCut) inbox.fail(callCut(reply.completionTokens));
+        else inbox.put({ type: "finish", reason: reply.reason });
         break;
       case "overflow":
         inbox.fail(tooLong(reply.promptTokens, reply.limitTokens));
@@ -120,6 +128,13 @@ const toolCall = ({ name, input }: ToolRequest): ToolCall => ({
   name,
   input: JSON.stringify(input),
 });
+
+/** To go on would be of no use: the next call would be as long. */
+const callCut = (tokens: number) =>
+  new ModelError(
+    "broken",
+    `The answer reached its limit of ${tokens} tokens within a call of a tool, so nothing was called. Ask for less at once, or use a model with longer answers.`,
+  );
 
 const tooLong = (promptTokens: number, limitTokens: number) =>
   new ModelError(

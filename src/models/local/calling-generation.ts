@@ -52,7 +52,7 @@ export function createCallingGeneration(
   };
 }
 
-/** The rest of a call that has been begun. What has been written of one that is cut is not shown. */
+/** The rest of a call that has been begun. */
 function callOf(generation: Generation, begun: string): Generation {
   let call = begun;
   return {
@@ -60,7 +60,8 @@ function callOf(generation: Generation, begun: string): Generation {
     async takeTurn() {
       const { text, reason } = await generation.takeTurn();
       call += text;
-      if (reason !== "stop") return { text: "", ...(reason === undefined ? {} : { reason }) };
+      if (reason === "length") return { text: "", reason, isCallCut: true };
+      if (reason !== "stop") return { text: "" };
       return { text: "", reason: "tool_calls", call: callIn(call) };
     },
   };

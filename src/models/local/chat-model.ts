@@ -111,12 +111,12 @@ export function createChatModel(parts: ChatModelParts): ChatModel {
         accountId,
         instanceId,
         start: () => (request.tools && useTools ? useTools(request.tools, claim, aside, answer) : answer()),
-        onTurn({ text, reason, call }, generation) {
+        onTurn({ text, reason, ...rest }, generation) {
           if (text !== "") send({ type: "text", id, text });
           else if (performance.now() - sentAt > WORKING_MS) send({ type: "working" });
           if (reason === undefined) return;
           const completionTokens = generation.completionTokens();
-          send({ type: "done", id, completionTokens, reason, ...(call === undefined ? {} : { call }) });
+          send({ type: "done", id, completionTokens, reason, ...rest });
         },
         onError(error) {
           if (error instanceof PromptTooLong) send({ type: "overflow", id, ...tokensOf(error) });

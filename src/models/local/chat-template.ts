@@ -32,21 +32,27 @@ export function openTemplate(
 ): ChatTemplate {
   const template = new Template(defaultOf(text));
   const render: Render = (messages, functions = []) =>
-    template.render({
-      messages: messages.map((message) => guarded(forTemplate(message), guard)),
-      add_generation_prompt: true,
-      tools: functions.length === 0 ? null : functions.map((one) => guarded(functionForTemplate(one), guard)),
-      documents: null,
-      // Whoever waits for a model on a processor waits long enough for its answer.
-      enable_thinking: false,
-      ...named,
-    });
+    withoutThoughts(
+      template.render({
+        messages: messages.map((message) => guarded(forTemplate(message), guard)),
+        add_generation_prompt: true,
+        tools: functions.length === 0 ? null : functions.map((one) => guarded(functionForTemplate(one), guard)),
+        documents: null,
+        // Whoever waits for a model on a processor waits long enough for its answer.
+        enable_thinking: false,
+        ...named,
+      }),
+    );
   const form = formOf(render);
   return {
     callOpening: callOpeningOf(render),
     render: (messages, functions) => render(form(messages), functions),
   };
 }
+
+/** Some templates begin thoughts for the model, and do not ask. */
+const withoutThoughts = (prompt: string): string =>
+  prompt.trimEnd().endsWith("<think>") ? `${prompt.trimEnd()}\n\n</think>\n\n` : prompt;
 
 function defaultOf(template: TemplateText): string {
   const text = typeof template === "string" ? template : template.find(({ name }) => name === "default")?.template;

@@ -16,6 +16,8 @@ export interface Turn {
   reason?: FinishReason;
   /** Set if the reason is that a tool is called. */
   call?: ToolRequest;
+  /** Set if the length allowed has ended in the middle of a call. */
+  isCallCut?: true;
 }
 
 export interface Generation {

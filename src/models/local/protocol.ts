@@ -107,7 +107,7 @@ export type ModelToHost =
   /** There is nothing to show yet, but it does not hang. */
   | { type: "working" }
   /** With `call`, if the reason is that a tool is called. */
-  | { type: "done"; id: number; completionTokens: number; reason: FinishReason; call?: ToolRequest }
+  | { type: "done"; id: number; completionTokens: number; reason: FinishReason; call?: ToolRequest; isCallCut?: true }
   | { type: "overflow"; id: number; promptTokens: number; limitTokens: number }
   /** Asks for the vectors of texts, which the process of the embedding model computes. */
   | { type: "ask"; asked: number; texts: string[] }

@@ -1,6 +1,7 @@
 import { isObject } from "../../lib/is-object.ts";
 import { isTooDeep } from "../../lib/json-depth.ts";
 import type { FinishReason, ModelEvent } from "../engine.ts";
+import { createThoughtFilter } from "../thoughts.ts";
 import { brokenFailure, CUT, type ModelServer, streamFailure } from "./failure.ts";
 import { createSseLines } from "./sse-lines.ts";
 
@@ -54,6 +55,7 @@ export function createAnswerReader(server: ModelServer, maxTokens: number): Answ
   let done = false;
   let begun = false;
   const calls: OpenCall[] = [];
+  const thoughts = createThoughtFilter();
 
   const broken = (what: string) => brokenFailure(server, what);
   const tooLong = (): never => {
@@ -155,7 +157,7 @@ export function createAnswerReader(server: ModelServer, maxTokens: number): Answ
     },
     takeText() {
       if (text === "") return [];
-      let out = text;
+      let out = thoughts.push(text);
       text = "";
       // Servers that split between tokens can split an emoji; its halves cannot be encoded in UTF-8.
       const last = out.charCodeAt(out.length - 1);
@@ -167,7 +169,8 @@ export function createAnswerReader(server: ModelServer, maxTokens: number): Answ
     },
     takeRest() {
       const events: ModelEvent[] = [];
-      if (text !== "") events.push({ type: "text", text: text.toWellFormed() });
+      const last = thoughts.push(text) + thoughts.end();
+      if (last !== "") events.push({ type: "text", text: last.toWellFormed() });
       text = "";
       const ids = new Set<string>();
       for (const { id, name, input } of calls) {

@@ -89,19 +89,25 @@ export async function finish(
   return { manifest, text, chatTemplate };
 }
 
+/**
+ * So many full contexts are kept in memory. A prompt with the descriptions of tools takes up to half of one, and to read it
+ * anew takes a minute on one core: agents that take turns must not displace each other's.
+ */
+export const CACHED_CONTEXTS = 2;
 /** A process with a tokenizer and ONNX Runtime. */
 const PROCESS_BYTES = 224 * 1024 * 1024;
 /** The runtime lays the weights out anew for its kernels, and keeps a part of the old ones. */
 const WEIGHTS_FACTOR = 1.3;
-/** transformers.js has a cache three times: as it goes in, as it comes out, and in between. */
-const COPIES = 3;
+/** transformers.js has the cache of the conversation that is at work twice more: as it comes out, and in between. */
+const COPIES = 2;
 const FLOAT_BYTES = 4;
 
 /** An estimate of what the loaded model takes, with a full context. */
 function memoryOf(files: ModelFile[], { shape }: Facts, contextTokens: number, isFast: boolean): number {
   const weights = files.reduce((sum, { path, size }) => sum + (path.startsWith("onnx/") ? size : 0), 0);
   const row = shape === undefined ? 0 : 2 * shape.layers * shape.kvHeads * shape.headDim * FLOAT_BYTES;
-  return Math.ceil(PROCESS_BYTES + weights * WEIGHTS_FACTOR + row * contextTokens * (isFast ? 1 : COPIES));
+  const contexts = CACHED_CONTEXTS + (isFast ? 0 : COPIES);
+  return Math.ceil(PROCESS_BYTES + weights * WEIGHTS_FACTOR + row * contextTokens * contexts);
 }
 
 async function appear(dataDir: string, name: string): Promise<void> {
