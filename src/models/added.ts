@@ -7,9 +7,10 @@ import { type ModelAbilities, type ModelEngine, ModelError, type ModelEvent, typ
 import { answerBy, asChat, refuseEndless, withCalls } from "./local/answer.ts";
 import { defaultThreads } from "./local/physical-cores.ts";
 import { createPlaces, type Wanted } from "./local/places.ts";
-import type { ProcessSettings } from "./local/protocol.ts";
+import type { Generate, ProcessSettings } from "./local/protocol.ts";
 import { createQueue } from "./local/queue.ts";
 import { createSupervisor, type Log, modelProcessCommand, type Supervisor } from "./local/supervisor.ts";
+import { mustCall } from "./local/tools/must-call.ts";
 import { LOCAL_MODEL, LOCAL_PREFIX } from "./local-models.ts";
 import { CACHED_CONTEXTS } from "./store/add.ts";
 import { writeLoaded } from "./store/loaded.ts";
@@ -144,7 +145,7 @@ export function createAddedEngine(options: AddedEngineOptions): ModelEngine & { 
             ...asked,
             ...(temperature === undefined ? {} : { temperature }),
             ...(output && { output: output.schema }),
-            ...(callsTools && tools.length > 0 && { functions: tools }),
+            ...(callsTools && tools.length > 0 && functionsOf(request)),
             ...(options.seed === undefined ? {} : { seed: options.seed }),
           },
           signal,
@@ -164,6 +165,11 @@ export function createAddedEngine(options: AddedEngineOptions): ModelEngine & { 
     stream,
     close: () => places.close(),
   };
+}
+
+function functionsOf(request: ModelRequest): Pick<Generate, "functions" | "mustCall"> {
+  const must = mustCall(request);
+  return { functions: request.tools, ...(must && { mustCall: must }) };
 }
 
 const nameIn = (model: string): string => model.slice(LOCAL_PREFIX.length);

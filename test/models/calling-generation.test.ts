@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import { resolve } from "node:path";
 import type { ToolDescription } from "../../src/models/engine.ts";
 import {
+  createCall,
   createCallingGeneration,
   createOutputOrCall,
   isUnlikeJson,
@@ -125,6 +126,17 @@ test("a request's stop strings end an answer before a call", async () => {
   expect(await answering(`Well. STOP <tool_call>${CALL}`, OPENING, { stop: ["STOP"] })).toMatchObject({
     text: "Well. ",
     reason: "stop",
+  });
+});
+
+test("a model that must call writes a call, whatever it would rather say", async () => {
+  const must = FUNCTIONS.filter(({ name }) => name === "now");
+  const generation = createCall(writing("I have looked at the clock."), OPENING, must);
+  expect(await finish(generation)).toEqual({
+    text: "",
+    shown: [],
+    reason: "tool_calls",
+    call: { name: "now", input: {} },
   });
 });
 

@@ -102,7 +102,7 @@ test("nothing from outside can be a control word: not in a description, a schema
 });
 
 test("what a template lets a model think is nothing", () => {
-  expect(open(telling("{{ m.content }}") + "<think>\n").render([{ role: "user", content: "Hello" }])).toEndWith(
+  expect(open(`${telling("{{ m.content }}")}<think>\n`).render([{ role: "user", content: "Hello" }])).toEndWith(
     "<|assistant|><think>\n\n</think>\n\n",
   );
 });

@@ -52,8 +52,17 @@ export function createCallingGeneration(
   };
 }
 
-/** The rest of a call that has been begun. */
-function callOf(generation: Generation, begun: string): Generation {
+/** A call of one of these functions, and nothing else. */
+export function createCall(
+  options: GenerationOptions,
+  opening: string,
+  functions: readonly ToolDescription[],
+): Generation {
+  return callOf(createConstrainedGeneration(options, createGrammar(partsOfCall([opening.trimEnd()], functions))));
+}
+
+/** What is written as a call, or the rest of one. */
+function callOf(generation: Generation, begun = ""): Generation {
   let call = begun;
   return {
     completionTokens: generation.completionTokens,

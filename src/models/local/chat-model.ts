@@ -1,5 +1,5 @@
 /** A loaded chat model: takes requests and reports what happens to them. */
-import { createCallingGeneration, createOutputOrCall, isUnlikeJson } from "./calling-generation.ts";
+import { createCall, createCallingGeneration, createOutputOrCall, isUnlikeJson } from "./calling-generation.ts";
 import { createConstrainedGeneration } from "./constrained-generation.ts";
 import { createGeneration, type Generation, type GenerationOptions } from "./generation.ts";
 import { createJsonGrammar } from "./json-grammar.ts";
@@ -96,6 +96,7 @@ export function createChatModel(parts: ChatModelParts): ChatModel {
           const { callOpening } = tokenizer;
           const { output } = request;
           if (functions !== undefined && callOpening !== null) {
+            if (request.mustCall !== undefined) return createCall(options, callOpening, request.mustCall);
             if (output === undefined) return createCallingGeneration(options, callOpening, functions);
             if (isUnlikeJson(callOpening)) return createOutputOrCall(options, callOpening, functions, output);
           }

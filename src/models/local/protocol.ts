@@ -66,6 +66,8 @@ export interface Generate {
   tools?: ToolUse;
   /** For an added model, what it may call by its own template; absent if nothing. */
   functions?: readonly ToolDescription[];
+  /** One of these it must call; absent if it may answer. */
+  mustCall?: readonly ToolDescription[];
   /** The JSON Schema of the answer, if it is to be JSON. */
   output?: Record<string, unknown>;
   /** Whether the answer is checked while it is written, and faulty parts are written again. */

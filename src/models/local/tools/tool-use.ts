@@ -37,7 +37,7 @@ const isTold = (messages: readonly ModelMessage[]): boolean =>
 const isEnglish = (messages: readonly ModelMessage[]): boolean =>
   languageOf(messages.flatMap(({ role, content }) => (role === "assistant" ? [] : [content])).join("\n")) === "en";
 
-function madeIn(messages: readonly ModelMessage[]): MadeCall[] {
+export function madeIn(messages: readonly ModelMessage[]): MadeCall[] {
   const calls = messages.flatMap((message) => (message.role === "assistant" ? (message.toolCalls ?? []) : []));
   return messages.flatMap((message) => {
     if (message.role !== "tool") return [];

@@ -1,0 +1,82 @@
+/**
+ * The tools one of which a model must call for what a message plainly asks. Small models say that they have done a thing
+ * instead of doing it: asked for ten such things after a first one, one of 1.5 billion parameters called no tool, and when
+ * it had to, it called nine rightly. Which tool, with what, is the model's choice. English only.
+ */
+import { isObject } from "../../../lib/is-object.ts";
+import { PLEASE } from "../../../lib/questions.ts";
+import { type ModelRequest, messagesIn, type ToolDescription } from "../../engine.ts";
+import { type Deed, deedIn } from "./deeds.ts";
+import { madeIn } from "./tool-use.ts";
+
+interface Tools {
+  /** By one of these it is done. */
+  by: readonly string[];
+  /** These may come before. */
+  looks?: readonly string[];
+  /** Whether inputs may be given that need not be. */
+  isDetailed?: boolean;
+}
+
+const CHANGE: Tools = { by: ["edit_file", "write_file"], looks: ["read_file", "list_files"] };
+const TOOLS: Readonly<Record<Deed["does"], Tools | null>> = {
+  remember: { by: ["remember"] },
+  write: { by: ["write_file"] },
+  compose: { by: ["write_file"] },
+  add: CHANGE,
+  take: CHANGE,
+  replace: CHANGE,
+  unknown: CHANGE,
+  read: { by: ["read_file"], looks: ["list_files"] },
+  list: { by: ["list_files"] },
+  recall: { by: ["search_memory"] },
+  // An agent is told to ask before it deletes.
+  delete: null,
+  forget: null,
+};
+const PAGE: Tools = { by: ["web_fetch"] };
+const ASKS_FOR_PAGE = new RegExp(
+  `${PLEASE}(?:fetch|open|read|summari[sz]e|visit|browse|check|get|load|look at|go to|tell me what|what(?:'s| is| does))\\b[^]*\\bhttps?://\\S`,
+  "i",
+);
+/** A thing that has not been done after so many calls will not be. */
+const MAX_CALLS = 3;
+
+/**
+ * The tools, with what of their inputs the model is to choose. Undefined if it may do as it likes: nothing of the kind is
+ * asked for, or it is done.
+ */
+export function mustCall({
+  messages,
+  tools,
+}: Pick<ModelRequest, "messages" | "tools">): readonly ToolDescription[] | undefined {
+  const said = messagesIn(messages);
+  const asked = said.findLastIndex(({ role }) => role === "user");
+  const made = madeIn(said.slice(asked + 1));
+  const wanted = wantedBy(said[asked]?.content ?? "");
+  if (wanted === null || made.length >= MAX_CALLS) return undefined;
+  const { by, looks = [], isDetailed = false } = wanted;
+  if (made.some(({ name, isError }) => by.includes(name) && !isError)) return undefined;
+  const offered = (names: readonly string[]) => tools.filter(({ name }) => names.includes(name));
+  if (offered(by).length === 0) return undefined;
+  const looksLeft = offered(looks).filter(({ name }) => !made.some((call) => call.name === name));
+  // What has failed would fail again.
+  const hasFailed = made.at(-1)?.isError === true && looksLeft.length > 0;
+  const those = hasFailed ? looksLeft : [...offered(by), ...looksLeft];
+  return isDetailed ? those : those.map(withNeededInput);
+}
+
+/** What need not be given is made up otherwise: "in folder USER", "lines 1 to 10". */
+function withNeededInput(tool: ToolDescription): ToolDescription {
+  const { properties, required = [], ...schema } = tool.inputSchema;
+  if (!isObject(properties) || !Array.isArray(required)) return tool;
+  const needed = Object.fromEntries(Object.entries(properties).filter(([name]) => required.includes(name)));
+  return { ...tool, inputSchema: { ...schema, properties: needed, required, additionalProperties: false } };
+}
+
+function wantedBy(question: string): Tools | null {
+  const deed = deedIn(question);
+  if (deed?.does === "list" && deed.folder !== null) return { by: ["list_files"], isDetailed: true };
+  if (deed !== null) return TOOLS[deed.does];
+  return ASKS_FOR_PAGE.test(question) ? PAGE : null;
+}
