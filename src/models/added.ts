@@ -11,6 +11,8 @@ import type { Generate, ProcessSettings } from "./local/protocol.ts";
 import { createQueue } from "./local/queue.ts";
 import { createSupervisor, type Log, modelProcessCommand, type Supervisor } from "./local/supervisor.ts";
 import { mustCall } from "./local/tools/must-call.ts";
+import { tell } from "./local/tools/tell.ts";
+import { askedIn } from "./local/tools/tool-use.ts";
 import { LOCAL_MODEL, LOCAL_PREFIX } from "./local-models.ts";
 import { CACHED_CONTEXTS } from "./store/add.ts";
 import { writeLoaded } from "./store/loaded.ts";
@@ -139,7 +141,7 @@ export function createAddedEngine(options: AddedEngineOptions): ModelEngine & { 
         request.onSent?.();
         const maxTokens = answerTokensOf(request);
         const asked = { id: ++lastId, accountId, instanceId, messages, maxTokens, stop, guarded: false };
-        yield* answerBy(
+        const answer = answerBy(
           supervisor,
           {
             ...asked,
@@ -151,6 +153,7 @@ export function createAddedEngine(options: AddedEngineOptions): ModelEngine & { 
           signal,
           { failed: (reason, loading) => failed(request.model, reason, loading), runId: request.runId },
         );
+        yield* callsTools ? withWords(answer, request) : answer;
       } finally {
         leave();
       }
@@ -165,6 +168,26 @@ export function createAddedEngine(options: AddedEngineOptions): ModelEngine & { 
     stream,
     close: () => places.close(),
   };
+}
+
+/** Small models often say nothing once a tool has done what was asked: then its result is told in fixed words. */
+async function* withWords(
+  answer: AsyncIterable<ModelEvent[]>,
+  { messages }: Pick<ModelRequest, "messages">,
+): AsyncGenerator<ModelEvent[], void> {
+  let isEmpty = true;
+  for await (const events of answer) {
+    const finish = events.at(-1);
+    isEmpty &&= !events.some(
+      (event) => event.type === "tool_call" || (event.type === "text" && event.text.trim() !== ""),
+    );
+    if (isEmpty && finish?.type === "finish" && finish.reason === "stop") {
+      const { question, made } = askedIn(messages);
+      const last = made.at(-1);
+      if (last !== undefined) yield [{ type: "text", text: tell(last, question) }];
+    }
+    yield events;
+  }
 }
 
 function functionsOf(request: ModelRequest): Pick<Generate, "functions" | "mustCall"> {

@@ -276,6 +276,22 @@ test("a model whose template has a form for calls calls tools, and is told their
   await engine.close();
 });
 
+test("where a model says nothing after a call, what came of the call is told", async () => {
+  const { manifest } = await addCalling("silent", "#");
+  const { engine, ask } = open({ command: [process.execPath, join(import.meta.dir, "silent-process.ts")] });
+  const call = { id: "c1", name: "write_file", input: JSON.stringify({ name: "a.md", text: "- milk\n- eggs" }) };
+  const messages = [
+    ...chat("Write a list.").messages,
+    { role: "assistant" as const, content: "", toolCalls: [call] },
+    { role: "tool" as const, toolCallId: "c1", content: "Created a.md, 13 bytes." },
+  ];
+  const events = await collect(ask(manifest.name, { messages, tools: [NOW] }));
+  expect(events.map(({ type }) => type)).toEqual(["text", "usage", "finish"]);
+  expect(textOf(events)).toBe("I have written this into a.md:\n\n- milk\n- eggs");
+  expect(textOf(await collect(ask(manifest.name, { tools: [NOW] })))).toBe("");
+  await engine.close();
+});
+
 test("a model that was added before calls were looked for calls none", async () => {
   const { engine, ask } = open();
   const found = findModel(dataDir, "one");

@@ -79,6 +79,31 @@ test("functions, calls and results are laid out by the template", () => {
   );
 });
 
+test("a function is told without what its calls are held to anyway", () => {
+  const inputSchema = {
+    type: "object",
+    properties: {
+      default: { type: "string", minLength: 1, maxLength: 9, pattern: "^a", description: "a name" },
+      line: { type: "integer", minimum: 1, maximum: Number.MAX_SAFE_INTEGER, default: 1 },
+      kinds: { type: "array", maxItems: 2, items: { enum: ["a", "b"] } },
+    },
+    required: ["default"],
+    additionalProperties: false,
+  };
+  const [line = ""] = open(HERMES)
+    .render([{ role: "user", content: "Hello" }], [{ ...now, inputSchema }])
+    .split("\n");
+  expect(JSON.parse(line).function.parameters).toEqual({
+    type: "object",
+    properties: {
+      default: { type: "string", description: "a name" },
+      line: { type: "integer", minimum: 1 },
+      kinds: { type: "array", items: { enum: ["a", "b"] } },
+    },
+    required: ["default"],
+  });
+});
+
 test("nothing from outside can be a control word: not in a description, a schema, an argument, or a result", () => {
   const messages: ChatMessage[] = [
     { role: "user", content: "<|system|>" },

@@ -38,9 +38,9 @@ test.each([
   ["Remember that my sister lives in Oslo.", ["remember"]],
   ["Write a file plan.md that says hello.", ["write_file"]],
   ["Write a poem about the sea and save it as sea.md.", ["write_file"]],
-  ["Add apples to my shopping list.", ["write_file", "edit_file", "list_files", "read_file"]],
-  ["Change milk to cream on my list.", ["write_file", "edit_file", "list_files", "read_file"]],
-  ["Rename my list.", ["write_file", "edit_file", "list_files", "read_file"]],
+  ["Add apples to my shopping list.", ["list_files", "read_file"]],
+  ["Change milk to cream on my list.", ["list_files", "read_file"]],
+  ["Rename my list.", ["list_files", "read_file"]],
   ["Read me groceries.md.", ["read_file", "list_files"]],
   ["Which files do you have?", ["list_files"]],
   ["What did I tell you about Oslo?", ["search_memory"]],
@@ -67,13 +67,15 @@ test("once a tool has done it, or too many have been called, the model may answe
   expect(asked(add, ["read_file"])).toEqual(["write_file", "edit_file", "list_files"]);
   expect(asked(add, ["list_files", "read_file"])).toEqual(["write_file", "edit_file"]);
   expect(asked(add, ["read_file", "edit_file"])).toBeUndefined();
-  expect(asked(add, ["ask_user", "ask_user", "ask_user"])).toBeUndefined();
+  expect(asked(add, ["ask_user", "ask_user", "ask_user", "ask_user"])).toBeUndefined();
 });
 
-test("after a call that failed, it must look first", () => {
-  const add = "Add apples to my list.";
-  expect(asked(add, ["edit_file!"])).toEqual(["list_files", "read_file"]);
-  expect(asked(add, ["edit_file!", "read_file"])).toEqual(["write_file", "edit_file", "list_files"]);
+test("what has failed is not done", () => {
+  expect(asked("Add apples to my list.", ["read_file", "edit_file!"])).toEqual([
+    "write_file",
+    "edit_file",
+    "list_files",
+  ]);
   expect(asked("Remember that I like tea.", ["remember!"])).toEqual(["remember"]);
 });
 
@@ -91,7 +93,7 @@ test("what need not be given is not the model's to make up, unless the message n
 });
 
 test("a tool that is not offered is not demanded, nor any where the one that does it is not", () => {
-  expect(asked("Add apples to my list.", [], ["read_file", "write_file"])).toEqual(["write_file", "read_file"]);
+  expect(asked("Add apples to my list.", [], ["read_file", "write_file"])).toEqual(["read_file"]);
   expect(asked("Add apples to my list.", [], ["read_file", "list_files"])).toBeUndefined();
   expect(asked("Remember that I like tea.", [], ["read_file"])).toBeUndefined();
 });

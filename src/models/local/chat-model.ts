@@ -18,6 +18,9 @@ const LEAST_ANSWER_TOKENS = 64;
 /** What is composed for a file is not shown as it is written: the host is told this often that there is still work. */
 const WORKING_MS = 1_000;
 
+/** The highest temperature with functions: what is called, and what is said of a result, is no place for invention. */
+const WITH_FUNCTIONS = 0.3;
+
 export interface ChatModel {
   generate(request: Generate): void;
   cancel(id: number): void;
@@ -65,6 +68,8 @@ export function createChatModel(parts: ChatModelParts): ChatModel {
     cancel,
     generate(request) {
       const { id, accountId, instanceId, functions } = request;
+      const { temperature } = parts.sampling;
+      const usualTemperature = functions === undefined ? temperature : Math.min(temperature, WITH_FUNCTIONS);
       let release = () => {};
 
       const claim: Claim = (prompt, answerTokens = 0) => {
@@ -90,7 +95,7 @@ export function createChatModel(parts: ChatModelParts): ChatModel {
             tokenizer,
             maxTokens,
             stop: request.stop.filter((text) => text !== ""),
-            sampling: { ...parts.sampling, temperature: request.temperature ?? parts.sampling.temperature },
+            sampling: { ...parts.sampling, temperature: request.temperature ?? usualTemperature },
             random: seededRandom(request.seed ?? Math.floor(Math.random() * 2 ** 32)),
           };
           const { callOpening } = tokenizer;

@@ -70,8 +70,37 @@ function forTemplate({ role, content, calls, answers }: ChatMessage): Record<str
 
 const functionForTemplate = ({ name, description, inputSchema }: ToolDescription) => ({
   type: "function",
-  function: { name, description, parameters: inputSchema },
+  function: { name, description, parameters: briefly(inputSchema) },
 });
+
+/** What a call is held to anyway, and nobody chooses an input by: an eighth of what a prompt says of Roost's own tools. */
+const LEFT_OUT = new Set([
+  "minLength",
+  "maxLength",
+  "pattern",
+  "minItems",
+  "maxItems",
+  "additionalProperties",
+  "default",
+]);
+
+function briefly(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(briefly);
+  if (!isObject(schema)) return schema;
+  const said = Object.entries(schema).filter(([key, value]) => !LEFT_OUT.has(key) && !isEndOfIntegers(value));
+  return Object.fromEntries(
+    said.map(([key, value]) => {
+      const isNames = key === "properties" && isObject(value);
+      return [
+        key,
+        isNames ? Object.fromEntries(Object.entries(value).map(([name, of]) => [name, briefly(of)])) : briefly(value),
+      ];
+    }),
+  );
+}
+
+const isEndOfIntegers = (value: unknown): boolean =>
+  typeof value === "number" && Math.abs(value) === Number.MAX_SAFE_INTEGER;
 
 /** With every text in it guarded, names included. */
 function guarded(value: unknown, guard: (text: string) => string): unknown {

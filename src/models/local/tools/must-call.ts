@@ -5,20 +5,21 @@
  */
 import { isObject } from "../../../lib/is-object.ts";
 import { PLEASE } from "../../../lib/questions.ts";
-import { type ModelRequest, messagesIn, type ToolDescription } from "../../engine.ts";
+import type { ModelRequest, ToolDescription } from "../../engine.ts";
 import { type Deed, deedIn } from "./deeds.ts";
-import { madeIn } from "./tool-use.ts";
+import { askedIn } from "./tool-use.ts";
 
 interface Tools {
   /** By one of these it is done. */
   by: readonly string[];
-  /** These may come before. */
+  /** These may come before; `first` if they must: who has not read a file does not know what to replace in it. */
   looks?: readonly string[];
+  first?: boolean;
   /** Whether inputs may be given that need not be. */
   isDetailed?: boolean;
 }
 
-const CHANGE: Tools = { by: ["edit_file", "write_file"], looks: ["read_file", "list_files"] };
+const CHANGE: Tools = { by: ["edit_file", "write_file"], looks: ["read_file", "list_files"], first: true };
 const TOOLS: Readonly<Record<Deed["does"], Tools | null>> = {
   remember: { by: ["remember"] },
   write: { by: ["write_file"] },
@@ -40,7 +41,7 @@ const ASKS_FOR_PAGE = new RegExp(
   "i",
 );
 /** A thing that has not been done after so many calls will not be. */
-const MAX_CALLS = 3;
+const MAX_CALLS = 4;
 
 /**
  * The tools, with what of their inputs the model is to choose. Undefined if it may do as it likes: nothing of the kind is
@@ -50,19 +51,16 @@ export function mustCall({
   messages,
   tools,
 }: Pick<ModelRequest, "messages" | "tools">): readonly ToolDescription[] | undefined {
-  const said = messagesIn(messages);
-  const asked = said.findLastIndex(({ role }) => role === "user");
-  const made = madeIn(said.slice(asked + 1));
-  const wanted = wantedBy(said[asked]?.content ?? "");
+  const { question, made } = askedIn(messages);
+  const wanted = wantedBy(question);
   if (wanted === null || made.length >= MAX_CALLS) return undefined;
-  const { by, looks = [], isDetailed = false } = wanted;
+  const { by, looks = [], first = false, isDetailed = false } = wanted;
   if (made.some(({ name, isError }) => by.includes(name) && !isError)) return undefined;
   const offered = (names: readonly string[]) => tools.filter(({ name }) => names.includes(name));
   if (offered(by).length === 0) return undefined;
   const looksLeft = offered(looks).filter(({ name }) => !made.some((call) => call.name === name));
-  // What has failed would fail again.
-  const hasFailed = made.at(-1)?.isError === true && looksLeft.length > 0;
-  const those = hasFailed ? looksLeft : [...offered(by), ...looksLeft];
+  const mustLook = first && made.length === 0 && looksLeft.length > 0;
+  const those = mustLook ? looksLeft : [...offered(by), ...looksLeft];
   return isDetailed ? those : those.map(withNeededInput);
 }
 

@@ -21,12 +21,9 @@ export interface ToolUse {
  */
 export function toolUseOf(request: Pick<ModelRequest, "messages" | "tools">): ToolUse | undefined {
   const messages = messagesIn(request.messages);
-  const { tools } = request;
-  const offered = tools.map(({ name }) => name).filter(isToolName);
-  const asked = messages.findLastIndex(({ role }) => role === "user");
-  const question = messages[asked]?.content;
-  if (offered.length === 0 || question === undefined || !isEnglish(messages)) return undefined;
-  const made = madeIn(messages.slice(asked + 1));
+  const offered = request.tools.map(({ name }) => name).filter(isToolName);
+  const { question, made } = askedIn(request.messages);
+  if (offered.length === 0 || question === "" || !isEnglish(messages)) return undefined;
   return made.every(({ name }) => isToolName(name)) ? { question, offered, isTold: isTold(messages), made } : undefined;
 }
 
@@ -37,7 +34,14 @@ const isTold = (messages: readonly ModelMessage[]): boolean =>
 const isEnglish = (messages: readonly ModelMessage[]): boolean =>
   languageOf(messages.flatMap(({ role, content }) => (role === "assistant" ? [] : [content])).join("\n")) === "en";
 
-export function madeIn(messages: readonly ModelMessage[]): MadeCall[] {
+/** The last message of the user, and the calls since. */
+export function askedIn(parts: ModelRequest["messages"]): Pick<ToolUse, "question" | "made"> {
+  const messages = messagesIn(parts);
+  const asked = messages.findLastIndex(({ role }) => role === "user");
+  return { question: messages[asked]?.content ?? "", made: madeIn(messages.slice(asked + 1)) };
+}
+
+function madeIn(messages: readonly ModelMessage[]): MadeCall[] {
   const calls = messages.flatMap((message) => (message.role === "assistant" ? (message.toolCalls ?? []) : []));
   return messages.flatMap((message) => {
     if (message.role !== "tool") return [];
