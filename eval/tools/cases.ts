@@ -10,12 +10,12 @@ export type Wanted =
   | { tool: "run_javascript"; result: number; says: string }
   | { tool: "list_files"; folder?: string; says: string }
   | { tool: "read_file"; name: string; says: string }
-  /** Without a name, any new one will do. */
   /** Without a text, the model is to compose one. */
   | { tool: "write_file"; name: string; text?: string; says?: undefined }
   | { tool: "remember"; text: string; says?: undefined }
   | { tool: "search_memory"; query: string; says: string }
-  | { tool: "delete_file"; name: string; says?: undefined };
+  /** With `to`, after its text was written there. */
+  | { tool: "delete_file"; name: string; to?: string; says?: undefined };
 
 export const KINDS = [
   "none",
@@ -40,15 +40,23 @@ export interface ToolCase {
 }
 
 const SHOPPING = "- flour\n- lemons\n- olive oil\n";
+const OSLO = "The hotel is at Karl Johans gate 31.\nBring a warm coat.\n";
+const SOUP = "Boil the leeks for twenty minutes.\n";
+const NOTES =
+  "# 2026-11-21\n\n- the plumber comes on Friday\n- The user says: my sister is called Clara\n- the boiler is in the cellar\n";
 const CHORES = "- pay the rent\n- call the dentist\n";
+
+const DENTIST_DONE = "- pay the rent\n- [x] call the dentist\n";
+const RENT_DONE = "- [x] pay the rent\n- call the dentist\n";
 
 /** The agent's workspace in every case, besides the files of a new agent. */
 export const FILES: Readonly<Record<string, string>> = {
   "shopping-list.md": SHOPPING,
-  "notes/oslo.md": "The hotel is at Karl Johans gate 31.\nBring a warm coat.\n",
+  "notes/oslo.md": OSLO,
   "recipes/pancakes.md": "Mix 200 g of flour, 3 eggs and 400 ml of milk. Fry in butter.\n",
-  "recipes/soup.md": "Boil the leeks for twenty minutes.\n",
+  "recipes/soup.md": SOUP,
   "todo.md": CHORES,
+  "memory/2026-11-21.md": NOTES,
 };
 
 /** What its memory has, near to any question. */
@@ -103,6 +111,17 @@ const NONE = [
   "Put yourself in my place.",
   "Remove the stone from an avocado, how do I do that?",
   "I made a note of that.",
+  "I forgot my umbrella.",
+  "Clear skies today, at last!",
+  "How do I rename a folder on my computer?",
+  "Can you check my spelling?",
+  "Mark is my best friend.",
+  "Empty rooms make me sad.",
+  "I cannot copy my brother's handwriting.",
+  "Forget it.",
+  "Forget about the rain, let us talk about the sea.",
+  "She has ticked everything off her list.",
+  "Copy machines are so loud.",
 ];
 
 const WANTED: readonly [say: string, wanted: Wanted][] = [
@@ -213,6 +232,45 @@ const WANTED: readonly [say: string, wanted: Wanted][] = [
   ],
   ["Remove 'pay the rent' from todo.md", { tool: "write_file", name: "todo.md", text: "- call the dentist\n" }],
   ["Cross call the dentist off my to-do list", { tool: "write_file", name: "todo.md", text: "- pay the rent\n" }],
+  ["Check off call the dentist on my to-do list.", { tool: "write_file", name: "todo.md", text: DENTIST_DONE }],
+  ["Mark 'pay the rent' as done in todo.md", { tool: "write_file", name: "todo.md", text: RENT_DONE }],
+  [
+    "Tick off the lemons on my shopping list, please.",
+    { tool: "write_file", name: "shopping-list.md", text: "- flour\n- [x] lemons\n- olive oil\n" },
+  ],
+  [
+    "Mark flour as bought on my shopping list",
+    { tool: "write_file", name: "shopping-list.md", text: "- [x] flour\n- lemons\n- olive oil\n" },
+  ],
+  ["Can you check call the dentist off my to-do list?", { tool: "write_file", name: "todo.md", text: DENTIST_DONE }],
+  ["Mark pay the rent as done.", { tool: "write_file", name: "todo.md", text: RENT_DONE }],
+  ["Clear my shopping list.", { tool: "write_file", name: "shopping-list.md", text: "" }],
+  ["Empty my to-do list, please.", { tool: "write_file", name: "todo.md", text: "" }],
+  ["Remove everything from my shopping list.", { tool: "write_file", name: "shopping-list.md", text: "" }],
+  ["Delete all the items on my to-do list", { tool: "write_file", name: "todo.md", text: "" }],
+  ["Copy todo.md to backup.md", { tool: "write_file", name: "backup.md", text: CHORES }],
+  [
+    "Make a copy of recipes/soup.md called recipes/leek-soup.md",
+    { tool: "write_file", name: "recipes/leek-soup.md", text: SOUP },
+  ],
+  ["Duplicate my shopping list as old-list.md, please", { tool: "write_file", name: "old-list.md", text: SHOPPING }],
+  ["Save a copy of todo.md as todo-old.md", { tool: "write_file", name: "todo-old.md", text: CHORES }],
+  [
+    "Forget that my sister is called Clara.",
+    { tool: "write_file", name: "memory/2026-11-21.md", text: NOTES.replace(/.*Clara\n/, "") },
+  ],
+  [
+    "Please forget what I told you about the plumber.",
+    { tool: "write_file", name: "memory/2026-11-21.md", text: NOTES.replace(/.*plumber.*\n/, "") },
+  ],
+  [
+    "Forget what you have noted about the boiler.",
+    { tool: "write_file", name: "memory/2026-11-21.md", text: NOTES.replace(/.*boiler.*\n/, "") },
+  ],
+  [
+    "You can forget that the plumber comes on Friday",
+    { tool: "write_file", name: "memory/2026-11-21.md", text: NOTES.replace(/.*plumber.*\n/, "") },
+  ],
 
   ["Remember that I prefer tea.", { tool: "remember", text: "I prefer tea" }],
   ["Please make a note: the plumber comes on Friday.", { tool: "remember", text: "the plumber comes on Friday" }],
@@ -248,6 +306,16 @@ const WANTED: readonly [say: string, wanted: Wanted][] = [
   ["Could you get rid of recipes/soup.md?", { tool: "delete_file", name: "recipes/soup.md" }],
   ["Erase my notes about Oslo.", { tool: "delete_file", name: "notes/oslo.md" }],
   ["remove the pancake recipe", { tool: "delete_file", name: "recipes/pancakes.md" }],
+  ["Rename todo.md to chores.md.", { tool: "delete_file", name: "todo.md", to: "chores.md" }],
+  [
+    "Please rename my shopping list to groceries.md",
+    { tool: "delete_file", name: "shopping-list.md", to: "groceries.md" },
+  ],
+  [
+    "Can you rename notes/oslo.md to notes/norway.md?",
+    { tool: "delete_file", name: "notes/oslo.md", to: "notes/norway.md" },
+  ],
+  ["Change the name of todo.md to tasks.md", { tool: "delete_file", name: "todo.md", to: "tasks.md" }],
 ];
 
 /** Every second case of a kind is held out. */

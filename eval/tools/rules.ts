@@ -2,15 +2,21 @@
 import type { CallMade, ToolAnswer } from "./answers.ts";
 import type { ToolCase } from "./cases.ts";
 
-/** What may come before the call that is wanted: it finds the file, and a file that is to change is read. */
-const LOOKS = new Set(["list_files", "read_file"]);
+/** What may come before the call that is wanted: it finds the file or the note, and a file that is to change is read. */
+const LOOKS = new Set(["list_files", "read_file", "search_memory"]);
 
-/** Right: the last call is the wanted one, the ones before only looked, and the answer says what it must. */
+/**
+ * Right: the last call is the wanted one, the ones before only looked, or wrote the file under its new name, and the answer
+ * says what it must.
+ */
 export function isRight({ wanted }: Pick<ToolCase, "wanted">, { calls, text }: ToolAnswer): boolean {
   const last = calls.at(-1);
   if (wanted === null || last === undefined) return wanted === null && last === undefined;
   const before = calls.slice(0, -1);
-  if (last.name !== wanted.tool || before.some(({ name }) => !LOOKS.has(name))) return false;
+  const written = before.filter(({ name }) => !LOOKS.has(name));
+  const to = wanted.tool === "delete_file" && wanted.to !== undefined ? [wanted.to] : [];
+  const isMoved = written.every(({ name, input }, at) => name === "write_file" && input.name === to[at]);
+  if (last.name !== wanted.tool || written.length !== to.length || !isMoved) return false;
   return isAsWanted(wanted, last) && text.includes(wanted.says ?? "");
 }
 

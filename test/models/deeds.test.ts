@@ -37,10 +37,18 @@ test.each([
   ],
   ["My name is Tom, remember that.", { does: "remember", text: "My name is Tom" }],
   ["Don't let me forget to call mum", { does: "remember", text: "call mum" }],
-  ["Forget that I prefer tea", { does: "forget" }],
-  ["Rename a.md to b.md", { does: "unknown" }],
+  ["Forget that I prefer tea", { does: "forget", about: "I prefer tea" }],
+  ["You can forget what I said about the boiler.", { does: "forget", about: "the boiler" }],
+  ["Forget everything", { does: "forget", about: null }],
+  ["Rename a.md to b.md", { does: "rename", file: "a.md", to: "b.md" }],
+  ["Make a copy of my notes about Oslo called b.md", { does: "copy", file: "my notes about Oslo", to: "b.md" }],
+  ["Rename a.md", { does: "unknown" }],
+  ["Check off the eggs on my shopping list", { does: "check", file: "my shopping list", item: "the eggs" }],
+  ["Mark call mum as done, please", { does: "check", file: "my to-do list", item: "call mum" }],
+  ["Cross the eggs off my list", { does: "take", file: "my list", item: "the eggs" }],
+  ["Remove all the items from a.md", { does: "clear", file: "a.md" }],
   ["Save your last answer to a.md", { does: "unknown" }],
-  ["Clear my shopping list", { does: "unknown" }],
+  ["Clear my shopping list", { does: "clear", file: "my shopping list" }],
   ["Delete all files", { does: "unknown" }],
   ["Save it as a.md", { does: "unknown" }],
 ])("what is to be done is read from the message: %j", (say, deed) => {
@@ -65,6 +73,10 @@ test.each([
   "Check this",
   "Make it shorter",
   "Forget about the rain.",
+  "Forget it.",
+  "Mark is my best friend.",
+  "Clear skies, at last!",
+  "Copy that.",
   "Change is hard for my friend.",
   "Add 3 and 4.",
   "Put yourself in my place.",
@@ -138,6 +150,50 @@ test("only the one line that is meant is taken off a list", () => {
   });
 });
 
+test("what is checked off is marked in its line", () => {
+  const say = "Check off the eggs on my shopping list";
+  expect(next(say, [LISTED, reads("- [ ] flour\n- [ ] eggs")])).toEqual(writes("- [ ] flour\n- [x] eggs\n"));
+  expect(next(say, [LISTED, reads("- six eggs")])).toEqual(writes("- [x] six eggs\n"));
+  expect(next(say, [LISTED, reads("1. eggs\n2. oil")])).toEqual(writes("1. [x] eggs\n2. oil\n"));
+  expect(next(say, [LISTED, reads("eggs")])).toEqual(writes("- [x] eggs\n"));
+  expect(next(say, [LISTED, reads("- [x] eggs")])).toEqual({
+    text: "“the eggs” is checked off already in shopping-list.md.",
+  });
+  expect(next(say, [LISTED, reads("- eggs"), WRITTEN])).toEqual({
+    text: "I have checked off the eggs in shopping-list.md.",
+  });
+});
+
+test("a list that is cleared keeps its headings", () => {
+  const say = "Clear my shopping list";
+  expect(next(say, [LISTED, reads("# Food\n\n- flour\n- eggs")])).toEqual(writes("# Food\n"));
+  expect(next(say, [LISTED, reads("Dear diary.")])).toEqual(writes(""));
+  expect(next(say, [LISTED, reads("[shopping-list.md is empty.]")])).toEqual({
+    text: "shopping-list.md is empty already.",
+  });
+  expect(next(say, [LISTED, reads("- flour"), WRITTEN])).toEqual({ text: "I have cleared shopping-list.md." });
+});
+
+test("a file is written under its new name before the old one is deleted", () => {
+  const say = "Rename a.md to b.md";
+  const read = call("read_file", { name: "a.md" }, "Hello");
+  const wrote = call("write_file", { name: "b.md", text: "Hello\n" }, "Created b.md, 6 bytes.");
+  const deleted = (output: string, isError = false) => call("delete_file", { name: "a.md" }, output, isError);
+  expect(next(say)).toEqual({ call: { name: "read_file", input: { name: "a.md" } } });
+  expect(next(say, [read])).toEqual({ call: { name: "write_file", input: { name: "b.md", text: "Hello\n" } } });
+  expect(next(say, [read, wrote])).toEqual({ call: { name: "delete_file", input: { name: "a.md" } } });
+  expect(next(say, [read, wrote, deleted("Deleted a.md.")])).toEqual({ text: "I have renamed a.md to b.md." });
+  expect(next(say, [read, wrote, deleted("it is locked", true)])).toEqual({
+    text: "b.md is written, but a.md is still there. That did not work with a.md: it is locked.",
+  });
+  const there = "b.md is not as you read it last: read it with read_file, so that nothing in it is lost";
+  expect(next(say, [read, call("write_file", { name: "b.md" }, there, true)])).toEqual({
+    text: "There is a file b.md already. Ask me to add to it, or to delete it first.",
+  });
+  expect(next("Copy a.md to b.md", [read, wrote])).toEqual({ text: "I have copied a.md to b.md." });
+  expect(next("Copy a.md to a.md")).toEqual({ text: "a.md is called that already." });
+});
+
 test("only the words that are meant are replaced in their line", () => {
   const say = "Replace the milk with oat milk in my shopping list";
   expect(next(say, [LISTED, reads("- Flour\n- 2 l of Milk, cold")])).toEqual(
@@ -160,7 +216,7 @@ test("what its owner does not allow is not done", () => {
 test("what was not read whole is not changed", () => {
   const cut = reads("- flour\n[Lines 1 to 1 of 900. Read on with fromLine 2.]");
   expect(next("Add eggs to my shopping list", [LISTED, cut])).toEqual({
-    text: "That did not work with shopping-list.md: it is too long for me to change.",
+    text: "That did not work with shopping-list.md: it is too long for me.",
   });
 });
 
@@ -227,4 +283,31 @@ test("the last notes are shown to who asks for all", () => {
   expect(next(say, [call("list_files", {}, "There are no files in memory.")])).toEqual({
     text: "I have noted nothing yet. Say “Remember that …”, and I will.",
   });
+});
+
+test("the one note that is meant is taken out of the notes, and the rest stays", () => {
+  const say = "Forget that I prefer tea";
+  const notes = "memory/2026-11-22.md";
+  const found = (...texts: string[]) =>
+    call("search_memory", {}, texts.map((text, at) => `${notes}, line ${at + 3}, 2026-11-22:\n- ${text}`).join("\n\n"));
+  const tea = "The user says: I prefer tea";
+  const day = call("read_file", { name: notes }, `# 2026-11-22\n\n- ${tea}\n- Tom is tall`);
+  expect(next(say)).toEqual({ call: { name: "search_memory", input: { query: "I prefer tea" } } });
+  expect(next(say, [found(tea, "I prefer coffee to tea")])).toEqual({
+    call: { name: "read_file", input: { name: notes } },
+  });
+  expect(next(say, [found(tea), day])).toEqual({
+    call: { name: "write_file", input: { name: notes, text: "# 2026-11-22\n\n- Tom is tall\n" } },
+  });
+  const written = call("write_file", { name: notes }, `Replaced ${notes}, 9 bytes.`);
+  expect(next(say, [found(tea), day, written])).toEqual({
+    text: "I have taken “you said: I prefer tea” out of my notes. Our conversations still have it.",
+  });
+  const about = "Forget what I told you about the boiler";
+  expect(next(about, [found("the boiler is new", "the boiler is loud")])).toEqual({
+    text: "I have noted this. Which of it am I to forget?\n- the boiler is new\n- the boiler is loud",
+  });
+  const said = "Said in a conversation, 2026-11-22:\nThe boiler is new.";
+  expect(next(about, [call("search_memory", {}, said)])).toEqual({ text: "I have noted nothing about the boiler." });
+  expect(next("Forget everything")).toMatchObject({ text: expect.stringContaining("in the folder memory") });
 });

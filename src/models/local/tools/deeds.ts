@@ -14,13 +14,17 @@ export type Deed =
   | { does: "add"; file: string; text: string }
   | { does: "take"; file: string; item: string }
   | { does: "replace"; file: string; item: string; by: string }
+  | { does: "check"; file: string; item: string }
+  | { does: "clear"; file: string }
+  | { does: "copy"; file: string; to: string }
+  | { does: "rename"; file: string; to: string }
   | { does: "delete"; file: string }
   | { does: "read"; file: string }
   | { does: "list"; folder: string | null }
   /** What was noted or said about something is looked up; about all, without a text. */
   | { does: "recall"; about: string | null }
-  /** What was noted is to be forgotten, for which there is no tool. */
-  | { does: "forget" }
+  /** What was noted about something is taken out of the notes; about all, without a text. */
+  | { does: "forget"; about: string | null }
   /** A file is to be changed, but it is not plain how. */
   | { does: "unknown" };
 
@@ -31,10 +35,11 @@ export const NAME = `[\\w-]+(?:[/.][\\w-]+)*${TEXT_FILE}`;
 /** "A file called guests.md". In these sources of regular expressions, a space is one or more of any kind. */
 const FILE = `(?:(?:an?|the|my|your|our|this) )?(?:new )?(?:text )?(?:(?:file|document|note) )?(?:(?:called|named) )?["'“‘\`]?(?<file>${NAME})["'”’\`]?`;
 const OWN = "(?:my|the|our|your) (?:[\\w-]+ ){0,3}";
+const TO_FILE = FILE.replace("(?<file>", "(?<by>");
 /** "My shopping list" */
 const LIST = `(?<file>${OWN}(?:list(?: (?:of|for) [\\w-]+)?|to-?dos?|tasks|groceries|errands))`;
 /** "My notes about Oslo" */
-const DOCUMENT = `(?<file>${OWN}(?:files?|lists?|notes?|recipes?|documents?)(?: (?:about|for|of|on) [\\w-]+(?: [\\w-]+)?)?)`;
+const DOCUMENT = `(?<file>${OWN}(?:files?|lists?|notes?|recipes?|documents?)(?: (?:about|for|of|on) [\\w-]+(?: (?!called |named |to |as |into )[\\w-]+)?)?)`;
 const INTO = "(?:down )?(?:in|into|inside|to|as|on|under)";
 const AT_END = "(?:at|to) the (?:end|bottom) of";
 const SAVE = "(?:write|save|store|put|record|note|jot)(?: down)?";
@@ -44,11 +49,14 @@ const SAYS =
 const NOTE = "(?:an?|my|your|this) (?:notes?|reminder|memo)";
 const IN_NOTE = "(?: (?:in|into|to) (?:a|my|your) notes?)?";
 const MY_DOCUMENT = DOCUMENT.replace("my|the|our|your", "my|our|your");
+const DONE = "(?:done|bought|completed?|finished|paid|got|(?:checked|ticked)(?: off)?)";
+const ALL_ITEMS = "(?:everything|all(?: of)?(?: the)? (?:items|entries|tasks|lines|points|things))";
 const TO_ME = "(?: (?:to me|aloud|out))?(?: (?:from|in) (?:my|your) (?:files|notes|workspace))?";
 const IN_FOLDER =
   "(?: (?:in|of) (?:(?:the|your|my) folder(?: (?:called|named))? (?<file>[\\w/-]+)|(?:the |your |my )?(?:workspace|here)))?";
 const IN_MEMORY = "your (?:memory|memories|notes)";
 const TELL = "(?:(?:did )?(?:i|we) (?:say|said|tell you|told you)|have (?:i|we) (?:said|told you))";
+const FORGET = "(?:you (?:can|may|should) )?(?:now )?forget(?: that)?";
 const REMEMBER = "(?:do you (?:still )?remember|have you noted|did you note)";
 const COLON = "\\s*[:\\n]\\s*";
 const END = "(?:,? (?:please|thanks|thank you|for me))*[\\s.!]*$";
@@ -70,6 +78,11 @@ const note = ({ text }: Groups): Deed | null =>
 const read = ({ file }: Groups): Deed => ({ does: "read", file });
 const list = ({ file }: Groups): Deed => ({ does: "list", folder: file === "" ? null : file });
 const recall = ({ text }: Groups): Deed => ({ does: "recall", about: text });
+
+const check = ({ file, text }: Groups): Deed => ({ does: "check", file, item: bare(text) });
+const clear = ({ file }: Groups): Deed => ({ does: "clear", file });
+const copy = ({ file, by }: Groups): Deed => ({ does: "copy", file, to: by });
+const forget = ({ text }: Groups): Deed => ({ does: "forget", about: bare(text) });
 
 /** The first that fits counts. */
 const FORMS = [
@@ -101,6 +114,29 @@ const FORMS = [
     `(?:create|make|write|start|begin)(?: me| us)? (?:an?|my|our|the) (?:new )?(?<file>(?:[\\w-]+ ){1,2}list)(?:${COLON}| (?:with|containing) )(?!(?:\\d+|two|three|four|five|six|seven|eight|nine|ten|some|all|everything)\\b)(?<text>.+?)${END}`,
     add,
   ),
+  // "Check off the lemons on my shopping list", "Mark 'pay the rent' as done"
+  ...[FILE, LIST].flatMap((file) => [
+    form(`(?:check|tick|cross) off (?<text>.+?) (?:on|in|from) ${file}${END}`, check),
+    form(`(?:check|tick) (?<text>.+?) off (?:on |in |from )?${file}${END}`, check),
+    form(`mark (?<text>.+?) (?:on|in|from) ${file} as ${DONE}${END}`, check),
+    form(`mark (?<text>.+?) as ${DONE} (?:on|in) ${file}${END}`, check),
+  ]),
+  form(`(?:mark (?<text>.+?) as ${DONE}|(?:check|tick) off (?<by>.+?))${END}`, ({ text, by }) =>
+    check({ file: "my to-do list", text: text || by, by: "" }),
+  ),
+  // "Clear my shopping list", "Remove everything from todo.md"
+  ...[FILE, LIST].flatMap((file) => [
+    form(`(?:clear|empty|wipe)(?: out)? ${file}${END}`, clear),
+    form(`(?:remove|delete|clear|take|erase) ${ALL_ITEMS} (?:from|on|off|in|out of) ${file}${END}`, clear),
+  ]),
+  // "Rename todo.md to chores.md", "Make a copy of my shopping list called old.md"
+  ...[FILE, DOCUMENT].flatMap((file) => [
+    form(`(?:rename|change the name of) ${file} (?:to|as|into) ${TO_FILE}${END}`, ({ file, by }) => {
+      return { does: "rename", file, to: by };
+    }),
+    form(`(?:copy|duplicate) ${file} (?:to|as|into) ${TO_FILE}${END}`, copy),
+    form(`(?:make|create|save) a (?:copy|duplicate|backup) of ${file} (?:(?:to|as|in|into) )?${TO_FILE}${END}`, copy),
+  ]),
   // "Take the lemons off my shopping list"
   ...[FILE, LIST].map((file) =>
     form(
@@ -136,6 +172,9 @@ const FORMS = [
     `(?:make|take|put|leave|add|write|create|save) ${NOTE}(?: (?:(?:that|which) says|saying)\\b:?\\s*|${COLON}| that )(?<text>\\S.*)$`,
     note,
   ),
+  // "Forget that I prefer tea", "Forget what I told you about the plumber"
+  form(`${FORGET} (?<text>${STATEMENT})$`, forget),
+  form(`${FORGET} what (?:${TELL}|you (?:have )?(?:noted|remember(?:ed)?|know)) about (?<text>[^.!?]+?)${END}`, forget),
   // "Show me my shopping list", "What does todo.md say?", "What have I got on my list?"
   ...[FILE, LIST, MY_DOCUMENT].flatMap((file) => [
     form(
@@ -218,7 +257,7 @@ export function deedIn(message: string): Deed | null {
     const deed = deedOf(asked);
     if (deed !== null) return deed;
   }
-  if (FORGETS.test(asked)) return { does: "forget" };
+  if (FORGETS.test(asked)) return { does: "forget", about: null };
   return CHANGES.some((one) => one.test(asked)) && !asked.endsWith("?") ? { does: "unknown" } : null;
 }
 
