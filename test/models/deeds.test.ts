@@ -291,6 +291,7 @@ test("the one note that is meant is taken out of the notes, and the rest stays",
   const found = (...texts: string[]) =>
     call("search_memory", {}, texts.map((text, at) => `${notes}, line ${at + 3}, 2026-11-22:\n- ${text}`).join("\n\n"));
   const tea = "The user says: I prefer tea";
+  const unsure = "[Not everything was searched: 2 of 2 texts have no vectors yet.]";
   const day = call("read_file", { name: notes }, `# 2026-11-22\n\n- ${tea}\n- Tom is tall`);
   expect(next(say)).toEqual({ call: { name: "search_memory", input: { query: "I prefer tea" } } });
   expect(next(say, [found(tea, "I prefer coffee to tea")])).toEqual({
@@ -299,6 +300,9 @@ test("the one note that is meant is taken out of the notes, and the rest stays",
   expect(next(say, [found(tea), day])).toEqual({
     call: { name: "write_file", input: { name: notes, text: "# 2026-11-22\n\n- Tom is tall\n" } },
   });
+  expect(next(say, [call("search_memory", {}, `${found(tea).output}\n\n${unsure}`), day])).toEqual(
+    next(say, [found(tea), day]),
+  );
   const written = call("write_file", { name: notes }, `Replaced ${notes}, 9 bytes.`);
   expect(next(say, [found(tea), day, written])).toEqual({
     text: "I have taken “you said: I prefer tea” out of my notes. Our conversations still have it.",

@@ -39,6 +39,7 @@ interface Found {
 /** What was found that has words of this. */
 const foundIn = ({ output }: MadeCall, about: string): Found[] =>
   withoutFence(output)
+    .replace(/\n\n\[[^\n]*\]$/, "") // what the tool says of the search itself
     .split(/\n\n(?=[^\n]+, \d{4}-\d\d-\d\d:\n)/)
     .flatMap((block) => {
       const { where = "", text = "" } = PLACE.exec(block)?.groups ?? {};
