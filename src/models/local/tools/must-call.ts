@@ -40,10 +40,9 @@ const TOOLS: Readonly<Record<Deed["does"], Tools | null>> = {
   forget: null,
 };
 const PAGE: Tools = { by: ["web_fetch"] };
-const ASKS_FOR_PAGE = new RegExp(
-  `${PLEASE}(?:fetch|open|read|summari[sz]e|visit|browse|check|get|load|look at|go to|tell me what|what(?:'s| is| does))\\b[^]*\\bhttps?://\\S`,
-  "i",
-);
+const LOOK_AT =
+  "(?:fetch|open|read|summari[sz]e|visit|browse|check|get|load|look at|go to|tell me what|what(?:'s| is| does))";
+const ASKS_FOR_PAGE = new RegExp(`${PLEASE}${LOOK_AT}\\b[^]*\\bhttps?://\\S`, "i");
 /** A thing that has not been done after so many calls will not be. */
 const MAX_CALLS = 4;
 
