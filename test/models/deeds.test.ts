@@ -211,6 +211,13 @@ test("what its owner does not allow is not done", () => {
   const refusal = { text: "I cannot do that: I am not allowed to use write_file." };
   expect(next(say, [LISTED, reads("- flour")], offered)).toEqual(refusal);
   expect(next("Write a poem and save it as a.md", [], offered)).toEqual(refusal);
+  expect(
+    next(
+      "Rename a.md to b.md",
+      [],
+      OFFERED.filter((name) => name !== "delete_file"),
+    ),
+  ).toEqual({ text: "I cannot do that: I am not allowed to use delete_file." });
 });
 
 test("what was not read whole is not changed", () => {

@@ -13,11 +13,12 @@ const earlier: ModelMessage[] = [
   { role: "assistant", content: "I have noted it." },
 ];
 
-/** A name with a mark of exclamation is of a call that fails. */
+/** A name with a mark of exclamation is of a call that fails, with what follows. */
 function called(...names: string[]): ModelMessage[] {
   return names.flatMap((marked, at): ModelMessage[] => {
-    const name = marked.replace("!", "");
-    const result = { content: "Done.", ...(marked === name ? {} : { isError: true as const }) };
+    const name = marked.replace(/!.*/, "");
+    const [, failure] = marked.split("!");
+    const result = { content: failure || "Done.", ...(failure === undefined ? {} : { isError: true as const }) };
     return [
       { role: "assistant", content: "", toolCalls: [{ id: `${name}${at}`, name, input: "{}" }] },
       { role: "tool", toolCallId: `${name}${at}`, ...result },
@@ -77,6 +78,10 @@ test("what has failed is not done", () => {
     "list_files",
   ]);
   expect(asked("Remember that I like tea.", ["remember!"])).toEqual(["remember"]);
+});
+
+test("whoever has denied a call is not asked again", () => {
+  expect(asked("Remember that I like tea.", ["remember!This call was denied."])).toBeUndefined();
 });
 
 test("what need not be given is not the model's to make up, unless the message names it", () => {

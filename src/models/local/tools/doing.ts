@@ -27,7 +27,9 @@ const HOW_TO_FORGET =
 
 export function nextOfDeed(deed: Deed, use: ToolUse): DeedStep {
   const step = stepOf(deed, use);
-  const name = "call" in step ? step.call.name : "compose" in step ? "write_file" : null;
+  const called = "call" in step ? step.call.name : "compose" in step ? "write_file" : null;
+  // A file that may not be deleted is not renamed by half.
+  const name = deed.does === "rename" && !use.offered.includes("delete_file") ? "delete_file" : called;
   return name === null || use.offered.includes(name)
     ? step
     : { text: `I cannot do that: I am not allowed to use ${name}.` };

@@ -45,6 +45,8 @@ const LOOK_AT =
 const ASKS_FOR_PAGE = new RegExp(`${PLEASE}${LOOK_AT}\\b[^]*\\bhttps?://\\S`, "i");
 /** A thing that has not been done after so many calls will not be. */
 const MAX_CALLS = 4;
+/** Whoever has said no is not asked again. */
+const REFUSED = /\bdenied\b|\bdenial\b/i;
 
 /**
  * The tools, with what of their inputs the model is to choose. Undefined if it may do as it likes: nothing of the kind is
@@ -58,7 +60,8 @@ export function mustCall({
   const wanted = wantedBy(question);
   if (wanted === null || made.length >= MAX_CALLS) return undefined;
   const { by, looks = [], first = false, isDetailed = false } = wanted;
-  if (made.some(({ name, isError }) => by.includes(name) && !isError)) return undefined;
+  if (made.some(({ name, isError, output }) => by.includes(name) && (!isError || REFUSED.test(output))))
+    return undefined;
   const offered = (names: readonly string[]) => tools.filter(({ name }) => names.includes(name));
   if (offered(by).length === 0) return undefined;
   const looksLeft = offered(looks).filter(({ name }) => !made.some((call) => call.name === name));
