@@ -1,6 +1,8 @@
 /** What a model thinks aloud before it answers: `<think>…</think>`, which many servers pass on as a part of the answer. */
 const OPEN = "<think>";
 const CLOSE = "</think>";
+/** White space before thoughts: an endless beginning would be looked at again with each piece. */
+const MAX_SPACE = 64;
 
 export interface ThoughtFilter {
   /** Takes more of an answer, and returns what of it is no thought. */
@@ -19,8 +21,9 @@ export function createThoughtFilter(): ThoughtFilter {
       held += text;
       if (place === "start") {
         const begun = held.trimStart();
-        if (OPEN.startsWith(begun)) return "";
-        if (begun.startsWith(OPEN)) place = "thoughts";
+        const isEarly = held.length - begun.length <= MAX_SPACE;
+        if (isEarly && OPEN.startsWith(begun)) return "";
+        if (isEarly && begun.startsWith(OPEN)) place = "thoughts";
       }
       if (place === "thoughts") {
         const end = held.indexOf(CLOSE);

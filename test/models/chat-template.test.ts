@@ -126,6 +126,13 @@ test("nothing from outside can be a control word: not in a description, a schema
   ]);
 });
 
+test("a template's own words stay, though a vocabulary has control words of the same letters", () => {
+  const template = openTemplate(HERMES, {}, (text) => text.replace(/user|assistant|function/g, "_"));
+  expect(template.render([{ role: "user", content: "I am a user" }], [{ ...now, description: "" }])).toMatch(
+    /^\{"type": "function", "function": .*<\|user\|>\nI am a _<\|end\|>\n<\|assistant\|>$/s,
+  );
+});
+
 test("what a template lets a model think is nothing", () => {
   expect(open(`${telling("{{ m.content }}")}<think>\n`).render([{ role: "user", content: "Hello" }])).toEndWith(
     "<|assistant|><think>\n\n</think>\n\n",

@@ -287,9 +287,9 @@ test("the last notes are shown to who asks for all", () => {
   ).toEqual({
     text: "These are my last notes, in memory/2026-11-22.md:\n\n- you said: I prefer tea",
   });
-  expect(next(say, [call("list_files", {}, "There are no files in memory.")])).toEqual({
-    text: "I have noted nothing yet. Say “Remember that …”, and I will.",
-  });
+  const nothing = { text: "I have noted nothing yet. Say “Remember that …”, and I will." };
+  expect(next(say, [call("list_files", {}, "There are no files in memory.")])).toEqual(nothing);
+  expect(next(say, [days, call("read_file", { name: "memory/2026-11-22.md" }, "# 2026-11-22")])).toEqual(nothing);
 });
 
 test("the one note that is meant is taken out of the notes, and the rest stays", () => {

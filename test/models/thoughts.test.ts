@@ -19,6 +19,7 @@ test.each([
   ["<thi", "<thi"],
   ["\n", "\n"],
   ["", ""],
+  [`${" ".repeat(100)}<think>Blue.`, `${" ".repeat(100)}<think>Blue.`],
 ])("of %j is shown %j, however it is cut", (answer, shown) => {
   for (const length of [1, 2, 3, 7, 1_000]) expect(shownOf(answer, length)).toBe(shown);
 });

@@ -1,10 +1,10 @@
 /** One answer of a model process, as the events of an engine. */
-import { isObject } from "../../lib/is-object.ts";
 import { type MessagePart, ModelError, type ModelEvent, messagesIn, type ToolCall } from "../engine.ts";
 import { createThoughtFilter } from "../thoughts.ts";
 import { createInbox } from "./inbox.ts";
 import type { ChatMessage, Generate, ToolRequest } from "./protocol.ts";
 import type { Reply, Supervisor } from "./supervisor.ts";
+import { inputOf } from "./tools/tell.ts";
 
 export interface AnswerListener {
   onStarted?(promptTokens: number, cachedTokens: number): void;
@@ -88,18 +88,8 @@ export function withCalls(messages: readonly MessagePart[]): ChatMessage[] {
     }
     if (message.role !== "assistant" || message.toolCalls === undefined) return { role, content };
     for (const { id, name } of message.toolCalls) named.set(id, name);
-    return { role, content, calls: message.toolCalls.map((call) => ({ ...call, input: inputOf(call) })) };
+    return { role, content, calls: message.toolCalls.map((call) => ({ ...call, input: inputOf(call.input) ?? {} })) };
   });
-}
-
-/** Another model may have written what is no JSON. */
-function inputOf({ input }: ToolCall): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(input);
-    return isObject(value) ? value : {};
-  } catch {
-    return {};
-  }
 }
 
 /** For an answer without tools: a call is left out, and its result is passed as a user message. */

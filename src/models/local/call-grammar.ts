@@ -1,6 +1,6 @@
 /** How a model writes a call of a function: after its template's opening, JSON with a name and arguments. */
 import type { ToolDescription } from "../engine.ts";
-import { bytes, createGrammar, either, type JsonGrammar, jsonOf, type Part } from "./json-grammar.ts";
+import { bytes, createGrammar, either, type JsonGrammar, jsonOf, optional, type Part } from "./json-grammar.ts";
 import type { ToolRequest } from "./protocol.ts";
 
 /** Of a text among the arguments, such as a file's. */
@@ -8,8 +8,6 @@ const MAX_TEXT = 16_000;
 /** Small models use these as well, whatever their templates say. */
 const OTHER_OPENINGS = ["<tool_call>", "<tools>", "<function_call>", "```json", "```", ""];
 const MAX_GAP = 8;
-
-const optional = (...parts: Part[]): Part => either(() => [[], parts]);
 
 /** White space, as in JSON on several lines. */
 const gap = (most = MAX_GAP): Part =>

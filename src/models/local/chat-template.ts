@@ -28,15 +28,15 @@ type Render = ChatTemplate["render"];
 export function openTemplate(
   text: TemplateText = PLAIN_TEMPLATE,
   named: Record<string, string>,
-  guard: (text: string) => string,
+  guard: Guard,
 ): ChatTemplate {
   const template = new Template(defaultOf(text));
   const render: Render = (messages, functions = []) =>
     withoutThoughts(
       template.render({
-        messages: messages.map((message) => guarded(forTemplate(message), guard)),
+        messages: messages.map((message) => forTemplate(message, guard)),
         add_generation_prompt: true,
-        tools: functions.length === 0 ? null : functions.map((one) => guarded(functionForTemplate(one), guard)),
+        tools: functions.length === 0 ? null : functions.map((one) => functionForTemplate(one, guard)),
         documents: null,
         // Whoever waits for a model on a processor waits long enough for its answer.
         enable_thinking: false,
@@ -60,17 +60,28 @@ function defaultOf(template: TemplateText): string {
   return text;
 }
 
-/** In the words of transformers' `apply_chat_template`, as are the functions. */
-function forTemplate({ role, content, calls, answers }: ChatMessage): Record<string, unknown> {
-  if (answers !== undefined) return { role, content, name: answers.name, tool_call_id: answers.id };
+type Guard = (text: string) => string;
+
+/** In the words of transformers' `apply_chat_template`, as are the functions. A role is the template's own word. */
+function forTemplate({ role, content: said, calls, answers }: ChatMessage, guard: Guard): Record<string, unknown> {
+  const content = guard(said);
+  if (answers !== undefined) {
+    return { role, content, name: guard(answers.name), tool_call_id: guard(answers.id) };
+  }
   if (calls === undefined) return { role, content };
-  const called = calls.map(({ id, name, input }) => ({ id, type: "function", function: { name, arguments: input } }));
+  const called = calls.map(({ id, name, input }) => {
+    return { id: guard(id), type: "function", function: { name: guard(name), arguments: guarded(input, guard) } };
+  });
   return { role, content, tool_calls: called };
 }
 
-const functionForTemplate = ({ name, description, inputSchema }: ToolDescription) => ({
+const functionForTemplate = ({ name, description, inputSchema }: ToolDescription, guard: Guard) => ({
   type: "function",
-  function: { name, description, parameters: briefly(inputSchema) },
+  function: {
+    name: guard(name),
+    description: guard(description),
+    parameters: guarded(briefly(inputSchema), guard),
+  },
 });
 
 /** What a call is held to anyway, and nobody chooses an input by: an eighth of what a prompt says of Roost's own tools. */
@@ -103,7 +114,7 @@ const isEndOfIntegers = (value: unknown): boolean =>
   typeof value === "number" && Math.abs(value) === Number.MAX_SAFE_INTEGER;
 
 /** With every text in it guarded, names included. */
-function guarded(value: unknown, guard: (text: string) => string): unknown {
+function guarded(value: unknown, guard: Guard): unknown {
   if (typeof value === "string") return guard(value);
   if (Array.isArray(value)) return value.map((each) => guarded(each, guard));
   if (!isObject(value)) return value;

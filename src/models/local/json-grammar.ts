@@ -58,7 +58,7 @@ const encoder = new TextEncoder();
 export const bytes = (text: string): Part => literal(encoder.encode(text));
 const literal = (given: Uint8Array): Part => ({ kind: "bytes", bytes: given, at: 0 });
 export const either = (ways: () => readonly (readonly Part[])[]): Part => ({ kind: "either", ways: lazily(ways) });
-const optional = (...parts: Part[]): Part => either(() => [[], parts]);
+export const optional = (...parts: Part[]): Part => either(() => [[], parts]);
 const SPACE = optional(bytes(" "));
 const QUOTE = bytes('"');
 const COMMA = [bytes(","), SPACE];

@@ -11,12 +11,13 @@ export interface ChatMessage {
   role: "system" | "user" | "assistant" | "tool";
   content: string;
   /** Of the assistant, for a model whose template has a form for them. */
-  calls?: MadeCall[];
+  calls?: PastCall[];
   /** Of a tool: the call that this is the result of. */
-  answers?: Pick<MadeCall, "id" | "name">;
+  answers?: Pick<PastCall, "id" | "name">;
 }
 
-export interface MadeCall extends ToolRequest {
+/** A call of an earlier answer. */
+export interface PastCall extends ToolRequest {
   id: string;
 }
 

@@ -52,6 +52,7 @@ interface TokenizerConfig {
 /** A character of no script, inserted into control words of a message so that they differ from the template's own. */
 const GUARD = "\uE000";
 const NOTHING = /(?!)/;
+
 /** Opens the tokenizer of a model's folder. Throws if it is of a kind whose tokens cannot be shown one by one. */
 export async function openTokenizer(folder: string): Promise<Tokenizer> {
   const read = (name: string) => Bun.file(join(folder, name));

@@ -94,6 +94,7 @@ export async function finish(
  * anew takes a minute on one core: agents that take turns must not displace each other's.
  */
 export const CACHED_CONTEXTS = 2;
+
 /** A process with a tokenizer and ONNX Runtime. */
 const PROCESS_BYTES = 224 * 1024 * 1024;
 /** The runtime lays the weights out anew for its kernels, and keeps a part of the old ones. */

@@ -3,6 +3,8 @@ import { SAYS, sharesWords } from "../../../lib/recall.ts";
 import { calling, type DeedStep, tooLong, wholeText, writing } from "./file-steps.ts";
 import { type MadeCall, namesIn, tell, withoutFence } from "./tell.ts";
 
+const NOTHING_NOTED = "I have noted nothing yet. Say “Remember that …”, and I will.";
+
 /** The notes of the last day that has any. */
 export function lastNotes(made: readonly MadeCall[]): DeedStep {
   const [list, read] = made;
@@ -12,13 +14,15 @@ export function lastNotes(made: readonly MadeCall[]): DeedStep {
     .filter((name) => /^memory\/[\d-]+\.md$/.test(name))
     .sort()
     .at(-1);
-  if (last === undefined) return { text: "I have noted nothing yet. Say “Remember that …”, and I will." };
+  if (last === undefined) return { text: NOTHING_NOTED };
   return read === undefined ? calling("read_file", { name: last }) : { text: toldNotes(read) };
 }
 
 function toldNotes(read: MadeCall): string {
   if (read.isError) return tell(read, "");
-  const notes = withoutFence(read.output).replace(/^# .*\n+/, "");
+  const notes = withoutFence(read.output).replace(/^# .*\n*/, "");
+  // All of the day has been forgotten.
+  if (notes.trim() === "") return NOTHING_NOTED;
   return tell({ ...read, output: toldBack(notes) }, "").replace(/^/, "These are my last notes, in ");
 }
 

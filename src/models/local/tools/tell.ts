@@ -45,7 +45,7 @@ export function tell({ name, input, output, isError }: MadeCall, question: strin
 }
 
 /** Null for none that is an object: another model, or a client, may have written anything. */
-function inputOf(text: string): Record<string, unknown> | null {
+export function inputOf(text: string): Record<string, unknown> | null {
   try {
     const input: unknown = JSON.parse(text);
     return typeof input === "object" && !Array.isArray(input) ? (input as Record<string, unknown> | null) : null;
