@@ -8,6 +8,16 @@ export const wordsOf = (text: string): string[] =>
     .replaceAll("’", "'")
     .match(/[\p{L}\p{N}]+(?:'[\p{L}]+)*/gu) ?? [];
 
+/** English words in one form each: `createIssue`, `create_issue` and `creating issues` have the same. */
+export const stemsOf = (text: string): string[] =>
+  (
+    text
+      .replace(/([\p{Ll}\p{N}])(\p{Lu})/gu, "$1 $2")
+      .normalize("NFKC")
+      .toLowerCase()
+      .match(/[\p{L}\p{N}]+/gu) ?? []
+  ).map((word) => word.replace(/(?<=\p{L}{3})(?:ings?|ed|es|s|e)$/u, ""));
+
 /** What ends a sentence, with its closing quotes and brackets. */
 const STOPS = /[.!?…]+["'”’)*\]»]*/gu;
 /** A period after a single capital, a title or a list number does not end one. */

@@ -4,6 +4,7 @@
  * the store counts when a request arrives, so a running server uses a new model at once.
  */
 import { type ModelAbilities, type ModelEngine, ModelError, type ModelEvent, type ModelRequest } from "./engine.ts";
+import { reachableFor } from "./local/announced-call.ts";
 import { answerBy, asChat, refuseEndless, withCalls } from "./local/answer.ts";
 import { defaultThreads } from "./local/physical-cores.ts";
 import { createPlaces, type Wanted } from "./local/places.ts";
@@ -190,9 +191,9 @@ async function* withWords(
   }
 }
 
-function functionsOf(request: ModelRequest): Pick<Generate, "functions" | "mustCall"> {
+function functionsOf(request: ModelRequest): Pick<Generate, "functions" | "mustCall" | "reachable"> {
   const must = mustCall(request);
-  return { functions: request.tools, ...(must && { mustCall: must }) };
+  return { functions: request.tools, ...(must ? { mustCall: must } : { reachable: reachableFor(request) }) };
 }
 
 const nameIn = (model: string): string => model.slice(LOCAL_PREFIX.length);

@@ -1,3 +1,4 @@
+import { stemsOf } from "../lib/words.ts";
 import type { ToolDescription } from "../models/engine.ts";
 
 /** How much a word of the name counts more than one of the description. */
@@ -10,7 +11,7 @@ const WHOLE_NAME = 100;
 
 /** The tools that have words of the query in their name, description or inputs, best first (BM25). */
 export function rankTools(tools: readonly ToolDescription[], query: string): ToolDescription[] {
-  const asked = new Set(wordsOf(query));
+  const asked = new Set(stemsOf(query));
   const texts = tools.map(countWords);
   const averageLength = texts.reduce((sum, { length }) => sum + length, 0) / tools.length;
   const rarity = new Map(
@@ -49,7 +50,7 @@ function countWords(tool: ToolDescription): CountedWords {
   const counts = new Map<string, number>();
   let length = 0;
   const add = (text: string, weight: number) => {
-    for (const word of wordsOf(text)) {
+    for (const word of stemsOf(text)) {
       counts.set(word, (counts.get(word) ?? 0) + weight);
       length += weight;
     }
@@ -61,13 +62,3 @@ function countWords(tool: ToolDescription): CountedWords {
   counted.set(tool, words);
   return words;
 }
-
-/** Words in one form each: `createIssue`, `create_issue` and `creating issues` have the same. */
-const wordsOf = (text: string): string[] =>
-  (
-    text
-      .replace(/([\p{Ll}\p{N}])(\p{Lu})/gu, "$1 $2")
-      .normalize("NFKC")
-      .toLowerCase()
-      .match(/[\p{L}\p{N}]+/gu) ?? []
-  ).map((word) => word.replace(/(?<=\p{L}{3})(?:ings?|ed|es|s|e)$/u, ""));

@@ -15,8 +15,8 @@ export interface Toolbox {
   tools: readonly Tool[];
   /**
    * What an agent's model is told of: all that is not denied. Or, where that would take too much of its context, the core
-   * few, the first of the others, and a way to the rest (docs/contract/runtime.md, Searched tools). `only` names all that
-   * its run may call.
+   * few, the first of its MCP servers and of the others, and a way to the rest (docs/contract/runtime.md, Searched tools).
+   * `only` names all that its run may call.
    */
   offerTo(policies: Policies, contextTokens: number, only?: OnlyTools): ToolDescription[];
   /** The same for a model that can call only tools with these names. */
@@ -32,6 +32,11 @@ export interface Toolbox {
 
 /** The share of a model's context that descriptions of tools may take. */
 const CONTEXT_SHARE = 0.08;
+/**
+ * Where the core few fill that share, so many characters for tools of MCP servers, as far as they are no more than the share:
+ * their owner has added them to be used, and small models do not search.
+ */
+const FEW_OF_SERVERS = 1_200;
 /** Of a description in JSON; measured: 3.6 with the embedded model's tokenizer, whose vocabulary is small. */
 const CHARACTERS_A_TOKEN = 3.5;
 
@@ -69,7 +74,8 @@ export function createToolbox(tools: readonly Tool[]): Toolbox {
       const room = contextTokens * CONTEXT_SHARE * CHARACTERS_A_TOKEN;
       const isAll = lengthOf(usual) <= room || search.length < SEARCH.length;
       if (isAll) return usual.map(({ description }) => description);
-      const offered = coreAndMore(usual, room - lengthOf(search));
+      const offered = coreAndMore(usual, room - lengthOf(search), Math.min(room, FEW_OF_SERVERS));
+      if (offered.length === usual.length) return usual.map(({ description }) => description);
       const hidden = nameTools(usual.filter((one) => !offered.includes(one)).map(({ description }) => description));
       return [...offered, ...search].map(({ description }) =>
         description.name === SEARCH_TOOLS
@@ -96,16 +102,31 @@ export function createToolbox(tools: readonly Tool[]): Toolbox {
 
 interface Described {
   tool: Tool;
+  description: ToolDescription;
   characters: number;
 }
 
 const lengthOf = (tools: readonly Described[]): number => tools.reduce((sum, { characters }) => sum + characters, 0);
 
-/** The core few, and of the others the first, as long as all of them fit in so many characters. */
-function coreAndMore<One extends Described>(tools: readonly One[], room: number): One[] {
-  let left = room - lengthOf(tools.filter(({ tool }) => tool.isCore));
-  return tools.filter(({ tool, characters }) => {
-    if (tool.isCore) return true;
+/**
+ * The core few, and as many others as fit with them in `room` characters: those of MCP servers first, which have
+ * `roomOfServers` at least.
+ */
+function coreAndMore(tools: readonly Described[], room: number, roomOfServers: number): Described[] {
+  const {
+    core = [],
+    ofServers = [],
+    others = [],
+  } = Object.groupBy(tools, ({ tool }) => (tool.isCore ? "core" : isOfServer(tool.name) ? "ofServers" : "others"));
+  const left = room - lengthOf(core);
+  const some = firstThatFit(ofServers, Math.max(left, roomOfServers));
+  const offered = new Set([...core, ...some, ...firstThatFit(others, left - lengthOf(some))]);
+  return tools.filter((one) => offered.has(one));
+}
+
+function firstThatFit(tools: readonly Described[], room: number): Described[] {
+  let left = room;
+  return tools.filter(({ characters }) => {
     left -= characters;
     return left >= 0;
   });

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { resolve } from "node:path";
 import type { ToolDescription } from "../../src/models/engine.ts";
+import { watchBeginning } from "../../src/models/local/announced-call.ts";
 import {
   createCall,
   createCallingGeneration,
@@ -126,6 +127,69 @@ test("a request's stop strings end an answer before a call", async () => {
   expect(await answering(`Well. STOP <tool_call>${CALL}`, OPENING, { stop: ["STOP"] })).toMatchObject({
     text: "Well. ",
     reason: "stop",
+  });
+});
+
+/** With the functions that it may come to without a call of its own. */
+const beginning = (words: string, helping: string[] = [], more: Partial<GenerationOptions> = {}) =>
+  finish(
+    createCallingGeneration(writing(words, more), OPENING, FUNCTIONS, { announced: ["write_file"], helping: helping }),
+  );
+
+test.each([
+  "To keep it, you can use the `write_file` function",
+  "Sure! I can do that by calling **write_file**",
+  "Let me use the tool write_file for",
+])("what an answer begins by saying that it can call is called: %s", async (words) => {
+  expect(await beginning(`${words}<tool_call>\n${CALL}`)).toEqual({
+    ...{ text: "", shown: [], reason: "tool_calls", call: CALLED },
+  });
+});
+
+test("whether it is named whole is known at the next character, or at the end", () => {
+  const watch = watchBeginning({ announced: ["write_file", "write_file_all"], helping: [] });
+  expect([watch.push("You can use write_file"), watch.wanted(), watch.wanted(true)]).toEqual([
+    "",
+    null,
+    ["write_file"],
+  ]);
+  expect([watch.push("_all "), watch.wanted()]).toEqual(["", ["write_file_all"]]);
+});
+
+test.each(["I'm sorry, but I don't", "I cannot", ""])(
+  "where a function might help, it is called instead of a denial: %j",
+  async (words) => {
+    expect(await beginning(words, ["now"])).toEqual({
+      ...{ text: "", shown: [], reason: "tool_calls", call: { name: "now", input: {} } },
+    });
+  },
+);
+
+test.each([
+  "To keep it, write it down. You can use write_file for that.",
+  "To sum up: use write_files, and rewrite_file.",
+  "I don't know who that is. Ask somebody else.",
+  "Sure, here is a list:\n- write_file\n- read_file",
+  "```ts\nuse(write_file());\n```",
+  "No.",
+  "",
+  `Let me see. ${"It is a long way to go, and ".repeat(20)}`,
+])("any other beginning is shown whole: %j", async (words) => {
+  expect(await beginning(words)).toMatchObject({ text: words, reason: "stop" });
+});
+
+test("a sentence that may announce a call is shown at its end, all others as they come", async () => {
+  const { shown } = await beginning("To do that, go home. Then have a cup of tea.");
+  expect(shown[0]).toStartWith("To do that, go home.");
+  expect(shown.length).toBeGreaterThan(4);
+  expect((await beginning("The sea is blue and wide.")).shown.length).toBeGreaterThan(3);
+});
+
+test("what was held back is shown before a call of the model's own, and where the length ends", async () => {
+  expect(await beginning(`Let me see.<tool_call>\n${CALL}`)).toMatchObject({ text: "Let me see.", call: CALLED });
+  expect(await beginning("You can have tea with milk", [], { maxTokens: 4 })).toMatchObject({
+    text: "You can have tea",
+    reason: "length",
   });
 });
 

@@ -11,6 +11,8 @@ import { MANY_TOOLS } from "../support/many-tools.ts";
 import { scriptedTool } from "../support/scripted-tools.ts";
 
 const many = MANY_TOOLS.map(([name, description]) => scriptedTool(name, "outside", async () => name, { description }));
+/** The same as if the host had them. */
+const ofTheHost = many.map((tool) => ({ ...tool, name: tool.name.replace("__", "_") }));
 const core = scriptedTool("read_notes", "nothing", async () => "notes", { isCore: true });
 
 function open(tools: readonly Tool[], policies: Record<string, Policy> | null = null) {
@@ -26,6 +28,7 @@ const THREE = ["read_notes", "search_tools", "call_tool"];
 
 describe("what a model is told of", () => {
   test("is every tool while they take up to 8 % of its context, else the core few, the first of the others, and how to find the rest", () => {
+    const many = ofTheHost;
     const { offered } = open(many);
     const all = offered(1_000_000);
     expect(namesOf(all)).toEqual(["read_notes", ...namesOf(many)]);
@@ -45,14 +48,30 @@ describe("what a model is told of", () => {
   });
 
   test("names the others, as many as there is room for", () => {
-    const search = open(many).offered(1_000)[1];
-    expect(search?.description).toContain("There are: github__create_issue, github__list_issues, ");
+    const search = open(ofTheHost).offered(1_000)[1];
+    expect(search?.description).toContain("There are: github_create_issue, github_list_issues, ");
     const crowd = Array.from({ length: 2_000 }, (_, at) =>
       scriptedTool(`server__tool${at}`, "outside", async () => ""),
     );
     const found = open(crowd).offered(32_768).at(-2);
     expect(found?.description).toMatch(/There are: server__tool\d+, .*, and 1\d\d\d more\.$/);
     expect(found?.description.length).toBeLessThan(1_300);
+  });
+
+  test("has tools of MCP servers before others of the host, and a few of them where the core fills its room", () => {
+    const [, ...hosts] = ofTheHost;
+    const large = scriptedTool("read_all", "nothing", async () => "", { isCore: true, description: "x".repeat(1_100) });
+    const { offered } = open([large, ...hosts, ...many]);
+    const few = namesOf(offered(4_096)).slice(2, -2);
+    expect(few.length).toBeGreaterThan(2);
+    expect(few).toEqual(namesOf(many).slice(0, few.length));
+    // In half of the context that may be half as much, and in a large one it is all of them, and others too.
+    expect(namesOf(offered(2_048)).slice(2, -2)).toEqual(few.slice(0, Math.floor(few.length / 2)));
+    const most = namesOf(offered(52_000)).slice(2, -2);
+    expect(most).toEqual([...namesOf(hosts).slice(0, most.length - many.length), ...namesOf(many)]);
+    expect(most.length).toBeGreaterThan(many.length);
+    // With these few there is nothing left to search.
+    expect(namesOf(open([large, ...many.slice(0, 2)]).offered(4_096))).toHaveLength(4);
   });
 
   test("holds no tool that was denied; where searching is denied, it is every other one", () => {

@@ -1,49 +1,66 @@
 /** An answer in which the model may call a function. The call always fits the function's schema, and ends the answer. */
-import type { ToolDescription } from "../engine.ts";
+import type { FinishReason, ToolDescription } from "../engine.ts";
+import { type Reachable, watchBeginning } from "./announced-call.ts";
 import { callIn, partsOfCall, watchForCall } from "./call-grammar.ts";
 import { createConstrainedGeneration } from "./constrained-generation.ts";
 import { feed, type Generation, type GenerationOptions, type Turn } from "./generation.ts";
-import { createGrammar, either, jsonOf } from "./json-grammar.ts";
+import { createGrammar, either, type JsonGrammar, jsonOf } from "./json-grammar.ts";
 import { chooseToken } from "./sampling.ts";
 import { createTextStream } from "./text-stream.ts";
 
-/** The model's own words, with or without a call after them. */
+const NONE: Reachable = { announced: [], helping: [] };
+
+/** The model's own words, with or without a call after them, or a call in their place. */
 export function createCallingGeneration(
   options: GenerationOptions,
   opening: string,
   functions: readonly ToolDescription[],
+  reachable: Reachable = NONE,
 ): Generation {
-  const { tokenizer, maxTokens } = options;
+  const { prompt, slot, tokenizer, maxTokens } = options;
   const watch = watchForCall(opening, functions);
-  const { grammar } = watch;
+  const beginning = watchBeginning(reachable);
   const stream = createTextStream(options.stop);
   const written = new Set<number>();
   let count = 0;
   let last = 0;
   let calling: Generation | undefined;
 
-  function beginCall(): void {
-    const state = grammar.after(grammar.start, Buffer.from(watch.held)) ?? grammar.start;
-    const generation = createConstrainedGeneration({ ...options, maxTokens: maxTokens - count }, grammar, {
-      state,
-      last,
-    });
-    calling = callOf(generation, watch.held);
+  /** What is left of the grammar is written; `begun` of it is. */
+  function beginCall(grammar: JsonGrammar, begun = ""): Turn {
+    const state = grammar.after(grammar.start, Buffer.from(begun)) ?? grammar.start;
+    const left = { ...options, maxTokens: maxTokens - count };
+    calling = callOf(createConstrainedGeneration(left, grammar, { state, last }), begun);
+    return { text: "" };
+  }
+
+  /** In the place of what was written, none of which has been shown. */
+  function beginInstead(names: readonly string[]): Turn {
+    slot.tokens.length = Math.min(slot.tokens.length, prompt.length - 1);
+    const named = functions.filter(({ name }) => names.includes(name));
+    return beginCall(createGrammar(partsOfCall([opening.trimEnd()], named)));
+  }
+
+  function end(shown: string, reason: FinishReason): Turn {
+    const text = shown + beginning.push(watch.push(stream.end()));
+    const wanted = reason === "stop" && watch.held === "" ? beginning.wanted(true) : null;
+    return wanted === null ? { text: text + beginning.held + watch.held, reason } : beginInstead(wanted);
   }
 
   async function takeTurnOfText(): Promise<Turn> {
     const logits = await feed(options, last);
     if (logits === null) return { text: "" };
     last = chooseToken(logits, written, options.sampling, options.random);
-    if (tokenizer.ends.has(last)) return { text: watch.push(stream.end()) + watch.held, reason: "stop" };
+    if (tokenizer.ends.has(last)) return end("", "stop");
     written.add(last);
     count++;
     const { text, stopped } = stream.push(tokenizer.bytesOf(last));
-    const shown = watch.push(text);
-    if (stopped) return { text: shown + watch.held, reason: "stop" };
-    if (count === maxTokens) return { text: shown + watch.push(stream.end()) + watch.held, reason: "length" };
-    if (watch.isCall()) beginCall();
-    return { text: shown };
+    const shown = beginning.push(watch.push(text));
+    if (stopped) return { text: shown + beginning.held + watch.held, reason: "stop" };
+    if (count === maxTokens) return end(shown, "length");
+    const wanted = beginning.wanted();
+    if (wanted !== null) return beginInstead(wanted);
+    return watch.isCall() ? { ...beginCall(watch.grammar, watch.held), text: shown + beginning.held } : { text: shown };
   }
 
   return {

@@ -102,7 +102,9 @@ export function createChatModel(parts: ChatModelParts): ChatModel {
           const { output } = request;
           if (functions !== undefined && callOpening !== null) {
             if (request.mustCall !== undefined) return createCall(options, callOpening, request.mustCall);
-            if (output === undefined) return createCallingGeneration(options, callOpening, functions);
+            if (output === undefined) {
+              return createCallingGeneration(options, callOpening, functions, request.reachable);
+            }
             if (isUnlikeJson(callOpening)) return createOutputOrCall(options, callOpening, functions, output);
           }
           if (output !== undefined) return createConstrainedGeneration(options, createJsonGrammar(output));

@@ -2,8 +2,10 @@
  * The messages between the host and the model process: structured clones over Bun IPC, in order. A request may be sent
  * before `ready`; the process handles it once it has loaded.
  */
+
 import type { FinishReason, ToolDescription } from "../engine.ts";
 import type { Dtype } from "../store/dtypes.ts";
+import type { Reachable } from "./announced-call.ts";
 import type { CacheShape, GraphForm, StepperKind } from "./stepper.ts";
 import type { ToolUse } from "./tools/tool-use.ts";
 
@@ -69,6 +71,8 @@ export interface Generate {
   functions?: readonly ToolDescription[];
   /** One of these it must call; absent if it may answer. */
   mustCall?: readonly ToolDescription[];
+  /** What it calls if it says that it could, or that it cannot help. */
+  reachable?: Reachable;
   /** The JSON Schema of the answer, if it is to be JSON. */
   output?: Record<string, unknown>;
   /** Whether the answer is checked while it is written, and faulty parts are written again. */

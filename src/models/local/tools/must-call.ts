@@ -7,6 +7,7 @@ import { isObject } from "../../../lib/is-object.ts";
 import { PLEASE } from "../../../lib/questions.ts";
 import type { ModelRequest, ToolDescription } from "../../engine.ts";
 import { type Deed, deedIn } from "./deeds.ts";
+import { toolsOfServers } from "./server-tools.ts";
 import { askedIn } from "./tool-use.ts";
 
 interface Tools {
@@ -58,7 +59,11 @@ export function mustCall({
 }: Pick<ModelRequest, "messages" | "tools">): readonly ToolDescription[] | undefined {
   const { question, made } = askedIn(messages);
   const wanted = wantedBy(question);
-  if (wanted === null || made.length >= MAX_CALLS) return undefined;
+  if (wanted === null) {
+    const { named } = toolsOfServers({ messages, tools });
+    return named.length > 0 ? named : undefined;
+  }
+  if (made.length >= MAX_CALLS) return undefined;
   const { by, looks = [], first = false, isDetailed = false } = wanted;
   if (made.some(({ name, isError, output }) => by.includes(name) && (!isError || REFUSED.test(output))))
     return undefined;
