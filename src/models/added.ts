@@ -11,7 +11,7 @@ import { createPlaces, type Wanted } from "./local/places.ts";
 import type { Generate, ProcessSettings } from "./local/protocol.ts";
 import { createQueue } from "./local/queue.ts";
 import { createSupervisor, type Log, modelProcessCommand, type Supervisor } from "./local/supervisor.ts";
-import { mustCall } from "./local/tools/must-call.ts";
+import { mustCall, shownFor } from "./local/tools/must-call.ts";
 import { tell } from "./local/tools/tell.ts";
 import { askedIn } from "./local/tools/tool-use.ts";
 import { LOCAL_MODEL, LOCAL_PREFIX } from "./local-models.ts";
@@ -133,6 +133,11 @@ export function createAddedEngine(options: AddedEngineOptions): ModelEngine & { 
     const { tools, output } = request;
     const { callsTools = false, contextTokens } = model.manifest;
     const messages = callsTools ? withCalls(request.messages) : asChat(request.messages);
+    const shown = callsTools ? shownFor(request) : undefined;
+    if (shown !== undefined) {
+      yield [{ type: "text", text: shown }, NO_USAGE, { type: "finish", reason: "stop" }];
+      return;
+    }
     refuseEndless(messages, contextTokens, JSON.stringify(tools).length);
     const { accountId, instanceId, temperature, stop = [] } = request;
     const leaveQueue = await queue.enter(instanceId, signal);
@@ -170,6 +175,8 @@ export function createAddedEngine(options: AddedEngineOptions): ModelEngine & { 
     close: () => places.close(),
   };
 }
+
+const NO_USAGE = { type: "usage", promptTokens: 0, completionTokens: 0 } as const;
 
 /** Small models often say nothing once a tool has done what was asked: then its result is told in fixed words. */
 async function* withWords(

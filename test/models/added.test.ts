@@ -292,6 +292,26 @@ test("where a model says nothing after a call, what came of the call is told", a
   await engine.close();
 });
 
+test("what was asked to be shown is shown as it is, not as the model retells it", async () => {
+  const { manifest } = await addCalling("retelling", "#");
+  const { engine, ask } = open();
+  const asked = async (question: string, name: string, input: object, content: string) => {
+    const call = { id: "c1", name, input: JSON.stringify(input) };
+    const messages = [
+      ...chat(question).messages,
+      { role: "assistant" as const, content: "", toolCalls: [call] },
+      { role: "tool" as const, toolCallId: "c1", content },
+    ];
+    return textOf(await collect(ask(manifest.name, { messages, tools: [NOW], maxTokens: 4 })));
+  };
+  expect(await asked("Read me rain.md.", "read_file", { name: "rain.md" }, "Drip,\ndrop.")).toBe(
+    "rain.md:\n\nDrip,\ndrop.",
+  );
+  expect(await asked("Which files do you have?", "list_files", {}, "rain.md (12 bytes)")).toContain("rain.md");
+  expect(await asked("How long is rain.md?", "read_file", { name: "rain.md" }, "Drip,\ndrop.")).not.toContain("Drip");
+  await engine.close();
+});
+
 test("a model that was added before calls were looked for calls none", async () => {
   const { engine, ask } = open();
   const found = findModel(dataDir, "one");

@@ -113,6 +113,26 @@ test("a call always fits the schema, whatever the model would rather write", asy
   expect(other).toEqual({ name: "now", input: {} });
 });
 
+/** A call that writes this text, as JSON. */
+const writes = (text: string) => `<tool_call>\n{"name": "write_file", "arguments": {"name": "a.md", "text": "${text}`;
+
+test("a text that goes round in a circle ends, and has once what it repeats", async () => {
+  const stanza = 'Raindrops fall,\\nSoft and gentle,\\nA song of \\"rain\\".\\n';
+  expect(await answering(writes(`Rain\\n${stanza.repeat(12)}`))).toMatchObject({
+    reason: "tool_calls",
+    call: { input: { text: 'Rain\nRaindrops fall,\nSoft and gentle,\nA song of "rain".' } },
+  });
+});
+
+test.each([
+  ["what comes twice", "Row, row, row your boat,\\nGently down the stream.\\n".repeat(2)],
+  ["lines without words", `| --- | --- | --- | --- |\\n${"-".repeat(90)}`],
+  ["short words", "ha ha ha ha ha ha ha"],
+])("%s is no circle", async (_, text) => {
+  const { call } = await answering(`${writes(text)}"}}`);
+  expect(call?.input.text).toBe(JSON.parse(`"${text}"`));
+});
+
 test("nothing of a call that is cut is shown, and nothing is called", async () => {
   const cut = { maxTokens: 20 };
   expect(await answering(`Well. <tool_call>\n${CALL}`, OPENING, cut)).toEqual({

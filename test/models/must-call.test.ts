@@ -78,6 +78,9 @@ test("what has failed is not done", () => {
     "list_files",
   ]);
   expect(asked("Remember that I like tea.", ["remember!"])).toEqual(["remember"]);
+  // Nor is it tried again and again.
+  expect(asked("Remember that I like tea.", ["remember!", "remember!"])).toBeUndefined();
+  expect(asked("Read me rain.md.", ["read_file!file not found"])).toBeUndefined();
 });
 
 test("whoever has denied a call is not asked again", () => {
@@ -95,6 +98,25 @@ test("what need not be given is not the model's to make up, unless the message n
   expect(inputs("Which files do you have?")).toEqual([[]]);
   expect(inputs("Which files are in the folder recipes?")).toEqual([["folder"]]);
   expect(inputs("Read me groceries.md.")).toEqual([["name"], []]);
+});
+
+test("once the files are listed, what a person calls a file is one of theirs", () => {
+  const properties = { name: { type: "string" } };
+  const tools = [described("list_files"), described("read_file", { type: "object", properties, required: ["name"] })];
+  const choice = (message: string, listed: string) => {
+    const messages = [...earlier, { role: "user" as const, content: message }, ...called("list_files")];
+    const [result] = messages.splice(-1);
+    const read = mustCall({ messages: [...messages, { ...result, content: listed } as ModelMessage], tools })?.find(
+      ({ name }) => name === "read_file",
+    );
+    return (read?.inputSchema.properties as { name: unknown } | undefined)?.name;
+  };
+  const files = ["AGENTS.md", "USER.md", "groceries.md", "memory/2026-11-28.md", "plans/kitchen.md"];
+  const list = files.map((name) => `${name} (20 bytes)`).join("\n");
+  expect(choice("What is on my list?", list)).toEqual({ enum: ["groceries.md", "plans/kitchen.md"] });
+  expect(choice("Read me my kitchen notes.", list)).toEqual({ enum: ["plans/kitchen.md"] });
+  expect(choice("Read me USER.md.", list)).toEqual({ enum: ["USER.md"] });
+  expect(choice("What is on my list?", "AGENTS.md (20 bytes)")).toEqual({ type: "string" });
 });
 
 test("a tool that is not offered is not demanded, nor any where the one that does it is not", () => {

@@ -2,7 +2,7 @@
 import type { FinishReason, ToolDescription } from "../engine.ts";
 import { type Reachable, watchBeginning } from "./announced-call.ts";
 import { callIn, partsOfCall, watchForCall } from "./call-grammar.ts";
-import { createConstrainedGeneration } from "./constrained-generation.ts";
+import { type ConstrainedGeneration, createConstrainedGeneration } from "./constrained-generation.ts";
 import { feed, type Generation, type GenerationOptions, type Turn } from "./generation.ts";
 import { createGrammar, either, type JsonGrammar, jsonOf } from "./json-grammar.ts";
 import { chooseToken } from "./sampling.ts";
@@ -78,8 +78,11 @@ export function createCall(
   return callOf(createConstrainedGeneration(options, createGrammar(partsOfCall([opening.trimEnd()], functions))));
 }
 
-/** What is written as a call, or the rest of one. */
-function callOf(generation: Generation, begun = ""): Generation {
+/**
+ * What is written as a call, or the rest of one. A text of which a piece comes three times in a row would go on like this
+ * until the length ends: it ends there, and has the piece once.
+ */
+function callOf(generation: ConstrainedGeneration, begun = ""): Generation {
   let call = begun;
   return {
     completionTokens: generation.completionTokens,
@@ -87,10 +90,28 @@ function callOf(generation: Generation, begun = ""): Generation {
       const { text, reason } = await generation.takeTurn();
       call += text;
       if (reason === "length") return { text: "", reason, isCallCut: true };
-      if (reason !== "stop") return { text: "" };
-      return { text: "", reason: "tool_calls", call: callIn(call) };
+      if (reason === "stop") return { text: "", reason: "tool_calls", call: callIn(call) };
+      const loop = loopAtEnd(call);
+      if (loop > 0) {
+        call = call.slice(0, -2 * loop);
+        generation.endText();
+      }
+      return { text: "" };
     },
   };
+}
+
+const LOOP = { shortest: 24, longest: 600 };
+
+/** The length of the piece of a JSON text that it ends with three times in a row; 0 if there is none, or it is no words. */
+function loopAtEnd(json: string): number {
+  for (let length = LOOP.shortest; length <= LOOP.longest && 3 * length <= json.length; length++) {
+    const piece = json.slice(-length);
+    if (!json.endsWith(piece + piece + piece)) continue;
+    const isOfText = !/(?<!\\)"/.test(piece) && /\p{L}{3}/u.test(piece.replaceAll(/true|false|null/g, ""));
+    return isOfText ? length : 0;
+  }
+  return 0;
 }
 
 /** Whether the first character tells a call from JSON. */

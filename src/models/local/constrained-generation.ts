@@ -15,16 +15,22 @@ interface Choice {
   next: GrammarState;
 }
 
+export interface ConstrainedGeneration extends Generation {
+  /** Ends the text that is being written within the answer, if one is: with the next token. */
+  endText(): void;
+}
+
 /** `from` is where an answer goes on that has been begun without the grammar: what of it is of the grammar, and its last token. */
 export function createConstrainedGeneration(
   options: GenerationOptions,
   grammar: JsonGrammar,
   from = { state: grammar.start, last: 0 },
-): Generation {
+): ConstrainedGeneration {
   const { tokenizer, maxTokens } = options;
   const stream = createTextStream([]);
   let { state, last } = from;
   let count = 0;
+  let isTextOver = false;
 
   /** By a token's first byte: many tokens share it. */
   let states: (GrammarState | null)[] = [];
@@ -63,6 +69,9 @@ export function createConstrainedGeneration(
 
   /** The likeliest token that may follow; null to end. */
   function choose(logits: Float32Array): Choice | null {
+    const quote = isTextOver ? after(quoteOf(tokenizer, logits.length)) : null;
+    isTextOver = false;
+    if (quote !== null) return quote;
     const chosen =
       firstThatMay(likeliest(logits, TRIED_FIRST).map(({ token }) => token)) ??
       firstThatMay(byLikelihood(logits, possible(logits)));
@@ -82,6 +91,9 @@ export function createConstrainedGeneration(
 
   return {
     completionTokens: () => count,
+    endText() {
+      isTextOver = true;
+    },
     async takeTurn() {
       const logits = await feed(options, last);
       if (logits === null) return { text: "" };
@@ -103,6 +115,7 @@ const byLikelihood = (logits: Float32Array, tokens: number[]): number[] =>
   tokens.sort((a, b) => valueAt(logits, b) - valueAt(logits, a));
 
 const NO_BYTE = -1;
+const QUOTE = 0x22;
 const firstBytes = new WeakMap<Tokenizer, Int16Array>();
 
 /** The first byte of each token, or `NO_BYTE`; found out once. */
@@ -112,4 +125,10 @@ function firstBytesOf(tokenizer: Tokenizer, tokens: number): Int16Array {
     Int16Array.from({ length: tokens }, (_, token) => tokenizer.bytesOf(token)[0] ?? NO_BYTE);
   firstBytes.set(tokenizer, found);
   return found;
+}
+
+/** The token that is a quotation mark and nothing else. */
+function quoteOf(tokenizer: Tokenizer, tokens: number): number {
+  const isQuote = (token: number) => tokenizer.bytesOf(token).length === 1 && tokenizer.bytesOf(token)[0] === QUOTE;
+  return firstBytesOf(tokenizer, tokens).findIndex((byte, token) => byte === QUOTE && isQuote(token));
 }

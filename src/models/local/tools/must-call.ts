@@ -7,7 +7,9 @@ import { isObject } from "../../../lib/is-object.ts";
 import { PLEASE } from "../../../lib/questions.ts";
 import type { ModelRequest, ToolDescription } from "../../engine.ts";
 import { type Deed, deedIn } from "./deeds.ts";
+import { filesMentioned } from "./details.ts";
 import { toolsOfServers } from "./server-tools.ts";
+import { type MadeCall, namesIn, tell } from "./tell.ts";
 import { askedIn } from "./tool-use.ts";
 
 interface Tools {
@@ -21,6 +23,7 @@ interface Tools {
 }
 
 const CHANGE: Tools = { by: ["edit_file", "write_file"], looks: ["read_file", "list_files"], first: true };
+const READ: Tools = { by: ["read_file"], looks: ["list_files"] };
 const TOOLS: Readonly<Record<Deed["does"], Tools | null>> = {
   remember: { by: ["remember"] },
   write: { by: ["write_file"] },
@@ -33,7 +36,7 @@ const TOOLS: Readonly<Record<Deed["does"], Tools | null>> = {
   copy: { by: ["write_file"], looks: ["read_file", "list_files"], first: true },
   rename: { by: ["write_file"], looks: ["read_file", "list_files"], first: true },
   unknown: CHANGE,
-  read: { by: ["read_file"], looks: ["list_files"] },
+  read: READ,
   list: { by: ["list_files"] },
   recall: { by: ["search_memory"] },
   // An agent is told to ask before it deletes.
@@ -46,6 +49,11 @@ const LOOK_AT =
 const ASKS_FOR_PAGE = new RegExp(`${PLEASE}${LOOK_AT}\\b[^]*\\bhttps?://\\S`, "i");
 /** A thing that has not been done after so many calls will not be. */
 const MAX_CALLS = 4;
+const MAX_FAILURES = 2;
+/** Names between which the model can be made to choose. */
+const MAX_CHOICE = 200;
+/** What an agent knows of itself, and its notes. */
+const IS_AGENTS_OWN = /^[A-Z]+\.md$|^memory\/|^tool-output\//;
 /** Whoever has said no is not asked again. */
 const REFUSED = /\bdenied\b|\bdenial\b/i;
 
@@ -67,12 +75,39 @@ export function mustCall({
   const { by, looks = [], first = false, isDetailed = false } = wanted;
   if (made.some(({ name, isError, output }) => by.includes(name) && (!isError || REFUSED.test(output))))
     return undefined;
+  const failures = made.filter(({ name, isError }) => isError && by.includes(name)).length;
+  // What cannot be read the first time is not there.
+  if (failures >= (by === READ.by ? 1 : MAX_FAILURES)) return undefined;
   const offered = (names: readonly string[]) => tools.filter(({ name }) => names.includes(name));
   if (offered(by).length === 0) return undefined;
   const looksLeft = offered(looks).filter(({ name }) => !made.some((call) => call.name === name));
   const mustLook = first && made.length === 0 && looksLeft.length > 0;
   const those = mustLook ? looksLeft : [...offered(by), ...looksLeft];
-  return isDetailed ? those : those.map(withNeededInput);
+  const deed = deedIn(question);
+  const file = deed !== null && "file" in deed ? deed.file : null;
+  return isDetailed ? those : those.map(withNeededInput).map((tool) => ofListedFiles(tool, file, made));
+}
+
+const SHOWS: Partial<Record<Deed["does"], string>> = { read: "read_file", list: "list_files" };
+
+/** What was asked to be shown, once a call has brought it: a small model says that it has read it. */
+export function shownFor({ messages }: Pick<ModelRequest, "messages">): string | undefined {
+  const { question, made } = askedIn(messages);
+  const [last, deed] = [made.at(-1), deedIn(question)];
+  if (last === undefined || last.isError || deed === null || SHOWS[deed.does] !== last.name) return undefined;
+  return tell(last, question);
+}
+
+/** Among all names, a small model takes one of the agent's own files for "my list". */
+function ofListedFiles(tool: ToolDescription, file: string | null, made: readonly MadeCall[]): ToolDescription {
+  const listed = made.find(({ name, isError }) => name === "list_files" && !isError);
+  const { properties } = tool.inputSchema;
+  if (tool.name !== "read_file" || listed === undefined || file === null || !isObject(properties)) return tool;
+  const names = namesIn(listed.output);
+  const mentioned = filesMentioned(file, names);
+  const meant = mentioned.length > 0 ? mentioned : names.filter((name) => !IS_AGENTS_OWN.test(name));
+  if (meant.length === 0 || meant.length > MAX_CHOICE) return tool;
+  return { ...tool, inputSchema: { ...tool.inputSchema, properties: { ...properties, name: { enum: meant } } } };
 }
 
 /** What need not be given is made up otherwise: "in folder USER", "lines 1 to 10". */
