@@ -133,7 +133,7 @@ export function createAddedEngine(options: AddedEngineOptions): ModelEngine & { 
     const { tools, output } = request;
     const { callsTools = false, contextTokens } = model.manifest;
     const messages = callsTools ? withCalls(request.messages) : asChat(request.messages);
-    const shown = callsTools ? shownFor(request) : undefined;
+    const shown = callsTools && output === undefined ? shownFor(request) : undefined;
     if (shown !== undefined) {
       yield [{ type: "text", text: shown }, NO_USAGE, { type: "finish", reason: "stop" }];
       return;

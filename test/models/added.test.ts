@@ -3,7 +3,7 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } fr
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { type AddedEngineOptions, createAddedEngine } from "../../src/models/added.ts";
-import { messagesIn } from "../../src/models/engine.ts";
+import { messagesIn, type OutputForm } from "../../src/models/engine.ts";
 import type { Dtype } from "../../src/models/store/dtypes.ts";
 import { importModel } from "../../src/models/store/import.ts";
 import { readLoaded } from "../../src/models/store/loaded.ts";
@@ -292,22 +292,28 @@ test("where a model says nothing after a call, what came of the call is told", a
   await engine.close();
 });
 
+const FORM: OutputForm = { name: "done", schema: { type: "boolean" }, strict: true };
+
 test("what was asked to be shown is shown as it is, not as the model retells it", async () => {
   const { manifest } = await addCalling("retelling", "#");
   const { engine, ask } = open();
-  const asked = async (question: string, name: string, input: object, content: string) => {
+  const asked = async (question: string, name: string, input: object, content: string, output?: OutputForm) => {
     const call = { id: "c1", name, input: JSON.stringify(input) };
     const messages = [
       ...chat(question).messages,
       { role: "assistant" as const, content: "", toolCalls: [call] },
       { role: "tool" as const, toolCallId: "c1", content },
     ];
-    return textOf(await collect(ask(manifest.name, { messages, tools: [NOW], maxTokens: 4 })));
+    return textOf(
+      await collect(ask(manifest.name, { messages, tools: [NOW], maxTokens: 4, ...(output && { output }) })),
+    );
   };
   expect(await asked("Read me rain.md.", "read_file", { name: "rain.md" }, "Drip,\ndrop.")).toBe(
     "rain.md:\n\nDrip,\ndrop.",
   );
   expect(await asked("Which files do you have?", "list_files", {}, "rain.md (12 bytes)")).toContain("rain.md");
+  // What a program wants as JSON is JSON.
+  expect(await asked("Read me rain.md.", "read_file", { name: "rain.md" }, "Drip,\ndrop.", FORM)).not.toContain("Drip");
   expect(await asked("How long is rain.md?", "read_file", { name: "rain.md" }, "Drip,\ndrop.")).not.toContain("Drip");
   await engine.close();
 });

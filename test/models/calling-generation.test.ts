@@ -176,7 +176,7 @@ test("whether it is named whole is known at the next character, or at the end", 
   expect([watch.push("_all "), watch.wanted()]).toEqual(["", ["write_file_all"]]);
 });
 
-test.each(["I'm sorry, but I don't", "I cannot", ""])(
+test.each(["I'm sorry, but I don't", "I don’t have", "I cannot", ""])(
   "where a function might help, it is called instead of a denial: %j",
   async (words) => {
     expect(await beginning(words, ["now"])).toEqual({

@@ -97,4 +97,4 @@ export function watchBeginning({ announced, helping }: Reachable): AnswerWatch {
 }
 
 /** Without "Sure!" before it. */
-const sentenceIn = (text: string): string => text.trimStart().replace(INTERJECTS, "");
+const sentenceIn = (text: string): string => text.trimStart().replaceAll("’", "'").replace(INTERJECTS, "");

@@ -22,9 +22,10 @@ const tellingWords = (text: string): Set<string> =>
   new Set(stemsOf(text).filter((word) => word.length > 2 && !USUAL.has(word)));
 const share = (some: ReadonlySet<string>, others: ReadonlySet<string>): boolean => !some.isDisjointFrom(others);
 
-/** All that a message may be answered by, best known first: `named` by it, or at least `related` to it. */
 export interface ToolsOfServers {
+  /** Those of the servers that the message is about, by its words or because it goes on. */
   named: readonly ToolDescription[];
+  /** All, if the message has a telling word of any of their descriptions; else none. */
   related: readonly ToolDescription[];
 }
 const NONE: ToolsOfServers = { named: [], related: [] };
