@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { lazily } from "../lib/lazily.ts";
+import { isOfServer } from "../lib/tool-names.ts";
 import type { ToolDescription } from "../models/engine.ts";
 import { nameTools } from "./search-tools.ts";
 import { CALL_TOOL, type Policy, SEARCH_TOOLS, type Tool } from "./tool.ts";
@@ -150,9 +151,3 @@ function describe(tool: Tool): ToolDescription {
   descriptions.set(tool, made);
   return made;
 }
-
-/** The name of a tool of an agent's MCP server: the server's name, and the tool's. */
-const OF_SERVER = /^[a-z0-9][a-z0-9-]{0,30}__[A-Za-z0-9_.-]{1,63}$/;
-
-/** Whether an agent might have a tool of this name, now or once a server is added. */
-export const isOfServer = (name: string): boolean => name.length <= 64 && OF_SERVER.test(name);

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
+import { isOfServer } from "../../src/lib/tool-names.ts";
 import { exposedName } from "../../src/mcp/tool-name.ts";
-import { isOfServer } from "../../src/tools/toolbox.ts";
 
 test("a tool has its server's name in front", () => {
   expect(exposedName("docs", "search_all-now")).toBe("docs__search_all-now");

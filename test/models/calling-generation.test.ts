@@ -116,7 +116,7 @@ test("a call always fits the schema, whatever the model would rather write", asy
 /** A call that writes this text, as JSON. */
 const writes = (text: string) => `<tool_call>\n{"name": "write_file", "arguments": {"name": "a.md", "text": "${text}`;
 
-test("a text that goes round in a circle ends, and has once what it repeats", async () => {
+test("a text that only repeats itself ends, and has once what it repeats", async () => {
   const stanza = 'Raindrops fall,\\nSoft and gentle,\\nA song of \\"rain\\".\\n';
   expect(await answering(writes(`Rain\\n${stanza.repeat(12)}`))).toMatchObject({
     reason: "tool_calls",
@@ -128,7 +128,7 @@ test.each([
   ["what comes twice", "Row, row, row your boat,\\nGently down the stream.\\n".repeat(2)],
   ["lines without words", `| --- | --- | --- | --- |\\n${"-".repeat(90)}`],
   ["short words", "ha ha ha ha ha ha ha"],
-])("%s is no circle", async (_, text) => {
+])("%s is no such text", async (_, text) => {
   const { call } = await answering(`${writes(text)}"}}`);
   expect(call?.input.text).toBe(JSON.parse(`"${text}"`));
 });
@@ -152,9 +152,7 @@ test("a request's stop strings end an answer before a call", async () => {
 
 /** With the functions that it may come to without a call of its own. */
 const beginning = (words: string, helping: string[] = [], more: Partial<GenerationOptions> = {}) =>
-  finish(
-    createCallingGeneration(writing(words, more), OPENING, FUNCTIONS, { announced: ["write_file"], helping: helping }),
-  );
+  finish(createCallingGeneration(writing(words, more), OPENING, FUNCTIONS, { announced: ["write_file"], helping }));
 
 test.each([
   "To keep it, you can use the `write_file` function",

@@ -107,7 +107,8 @@ const LOOP = { shortest: 24, longest: 600 };
 function loopAtEnd(json: string): number {
   for (let length = LOOP.shortest; length <= LOOP.longest && 3 * length <= json.length; length++) {
     const piece = json.slice(-length);
-    if (!json.endsWith(piece + piece + piece)) continue;
+    const isRepeated = [1, 2].every((times) => json.endsWith(piece, json.length - times * length));
+    if (!isRepeated) continue;
     const isOfText = !/(?<!\\)"/.test(piece) && /\p{L}{3}/u.test(piece.replaceAll(/true|false|null/g, ""));
     return isOfText ? length : 0;
   }

@@ -20,10 +20,11 @@ interface Tools {
   first?: boolean;
   /** Whether inputs may be given that need not be. */
   isDetailed?: boolean;
+  /** How often it may fail; by default twice. */
+  tries?: number;
 }
 
 const CHANGE: Tools = { by: ["edit_file", "write_file"], looks: ["read_file", "list_files"], first: true };
-const READ: Tools = { by: ["read_file"], looks: ["list_files"] };
 const TOOLS: Readonly<Record<Deed["does"], Tools | null>> = {
   remember: { by: ["remember"] },
   write: { by: ["write_file"] },
@@ -36,7 +37,8 @@ const TOOLS: Readonly<Record<Deed["does"], Tools | null>> = {
   copy: { by: ["write_file"], looks: ["read_file", "list_files"], first: true },
   rename: { by: ["write_file"], looks: ["read_file", "list_files"], first: true },
   unknown: CHANGE,
-  read: READ,
+  // What cannot be read the first time is not there.
+  read: { by: ["read_file"], looks: ["list_files"], tries: 1 },
   list: { by: ["list_files"] },
   recall: { by: ["search_memory"] },
   // An agent is told to ask before it deletes.
@@ -49,7 +51,6 @@ const LOOK_AT =
 const ASKS_FOR_PAGE = new RegExp(`${PLEASE}${LOOK_AT}\\b[^]*\\bhttps?://\\S`, "i");
 /** A thing that has not been done after so many calls will not be. */
 const MAX_CALLS = 4;
-const MAX_FAILURES = 2;
 /** Names between which the model can be made to choose. */
 const MAX_CHOICE = 200;
 /** What an agent knows of itself, and its notes. */
@@ -66,24 +67,23 @@ export function mustCall({
   tools,
 }: Pick<ModelRequest, "messages" | "tools">): readonly ToolDescription[] | undefined {
   const { question, made } = askedIn(messages);
-  const wanted = wantedBy(question);
+  const deed = deedIn(question);
+  const wanted = wantedBy(deed, question);
   if (wanted === null) {
     const { named } = toolsOfServers({ messages, tools });
     return named.length > 0 ? named : undefined;
   }
   if (made.length >= MAX_CALLS) return undefined;
-  const { by, looks = [], first = false, isDetailed = false } = wanted;
+  const { by, looks = [], first = false, isDetailed = false, tries = 2 } = wanted;
   if (made.some(({ name, isError, output }) => by.includes(name) && (!isError || REFUSED.test(output))))
     return undefined;
   const failures = made.filter(({ name, isError }) => isError && by.includes(name)).length;
-  // What cannot be read the first time is not there.
-  if (failures >= (by === READ.by ? 1 : MAX_FAILURES)) return undefined;
+  if (failures >= tries) return undefined;
   const offered = (names: readonly string[]) => tools.filter(({ name }) => names.includes(name));
   if (offered(by).length === 0) return undefined;
   const looksLeft = offered(looks).filter(({ name }) => !made.some((call) => call.name === name));
   const mustLook = first && made.length === 0 && looksLeft.length > 0;
   const those = mustLook ? looksLeft : [...offered(by), ...looksLeft];
-  const deed = deedIn(question);
   const file = deed !== null && "file" in deed ? deed.file : null;
   return isDetailed ? those : those.map(withNeededInput).map((tool) => ofListedFiles(tool, file, made));
 }
@@ -118,8 +118,7 @@ function withNeededInput(tool: ToolDescription): ToolDescription {
   return { ...tool, inputSchema: { ...schema, properties: needed, required, additionalProperties: false } };
 }
 
-function wantedBy(question: string): Tools | null {
-  const deed = deedIn(question);
+function wantedBy(deed: Deed | null, question: string): Tools | null {
   if (deed?.does === "list" && deed.folder !== null) return { by: ["list_files"], isDetailed: true };
   if (deed !== null) return TOOLS[deed.does];
   return ASKS_FOR_PAGE.test(question) ? PAGE : null;

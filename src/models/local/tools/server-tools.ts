@@ -3,12 +3,11 @@
  * or says that it cannot know. By words, and in English only.
  */
 import { isStatement } from "../../../lib/questions.ts";
+import { isOfServer, serverOf } from "../../../lib/tool-names.ts";
 import { stemsOf } from "../../../lib/words.ts";
 import { type ModelRequest, messagesIn, type ToolDescription } from "../../engine.ts";
 import { askedIn } from "./tool-use.ts";
 
-/** The name of a tool of a server: the server's, and the tool's own. */
-const OF_SERVER = /^([^_]+)__/;
 const GOES_ON = /^\W*(?:and|what about|how about|how many|how much|now|then|also)\b/i;
 /** Words of all kinds of questions, tools and schemas. */
 const USUAL = new Set(
@@ -25,14 +24,14 @@ const share = (some: ReadonlySet<string>, others: ReadonlySet<string>): boolean 
 export interface ToolsOfServers {
   /** Those of the servers that the message is about, by its words or because it goes on. */
   named: readonly ToolDescription[];
-  /** All, if the message has a telling word of any of their descriptions; else none. */
+  /** All, if the message may have to do with any of them, by a word of a description; else none. */
   related: readonly ToolDescription[];
 }
 const NONE: ToolsOfServers = { named: [], related: [] };
 
 /** None once a tool was called for the message. */
 export function toolsOfServers({ messages, tools }: Pick<ModelRequest, "messages" | "tools">): ToolsOfServers {
-  const ofServers = tools.filter(({ name }) => OF_SERVER.test(name));
+  const ofServers = tools.filter(({ name }) => isOfServer(name));
   const { question, made } = askedIn(messages);
   if (ofServers.length === 0 || made.length > 0) return NONE;
   const words = tellingWords(question);
@@ -49,7 +48,6 @@ export function toolsOfServers({ messages, tools }: Pick<ModelRequest, "messages
   };
 }
 
-const serverOf = (tool: string): string | undefined => OF_SERVER.exec(tool)?.[1];
 const describe = ({ name, description, inputSchema }: ToolDescription): string =>
   `${name} ${description} ${JSON.stringify(inputSchema.properties ?? {})}`;
 
