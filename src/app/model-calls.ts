@@ -58,8 +58,7 @@ export function createModelCalls(parts: ModelCallParts) {
   };
   const reservations = createReservations({
     ...{ store, clock, prices, budgets, queries, warn },
-    limitsFor: createLimitsFor(store.sqlite, operatorLimits, parts.config.delegatedTokens),
-    rootOf: queries.rootOf,
+    limitsFor: createLimitsFor(store.sqlite, limits.byDefault, parts.config.delegatedTokens),
     isOwnServer: (model, instanceId) => model.startsWith("openai:") && ownServers.versionOf(instanceId) !== null,
   });
   return {

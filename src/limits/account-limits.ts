@@ -30,6 +30,7 @@ export const MAX_KEYS = 100;
 export const MAX_HISTORY_BYTES = 1024 * 1024 * 1024;
 
 export interface LimitsOfAccounts {
+  byDefault: AccountLimits;
   /** The host's defaults, with the operator's overrides for this account. */
   of(accountId: string): AccountLimits;
   /** Only the operator's overrides for this account. */
@@ -43,10 +44,14 @@ export type LimitChange = number | "none" | "default";
 /** Stored where there is none: more than any limit. */
 const NONE = Number.MAX_SAFE_INTEGER;
 
+/** A limit as it is stored, in force: the host's default if there is none. */
+export const limitInForce = <Default extends number | null>(stored: number | null, byDefault: Default) =>
+  stored === NONE ? null : (stored ?? byDefault);
+
 /** Limits are read at each use, since an operator's command may change them while the server runs. */
 export function createAccountLimits(
   { db, oncePerSnapshot }: Pick<Store, "db" | "oncePerSnapshot">,
-  defaults: AccountLimits,
+  byDefault: AccountLimits,
 ): LimitsOfAccounts {
   const changed = prepared(db, () =>
     db
@@ -56,10 +61,11 @@ export function createAccountLimits(
   );
   const changedOf = oncePerSnapshot(
     (accountId): Partial<AccountLimits> =>
-      Object.fromEntries(changed.all({ accountId }).map(({ name, value }) => [name, value === NONE ? null : value])),
+      Object.fromEntries(changed.all({ accountId }).map(({ name, value }) => [name, limitInForce(value, null)])),
   );
   return {
-    of: (accountId) => ({ ...defaults, ...changedOf(accountId) }),
+    byDefault,
+    of: (accountId) => ({ ...byDefault, ...changedOf(accountId) }),
     changedOf,
     set(accountId, name, value) {
       if (value === "default") {

@@ -43,7 +43,7 @@ const MAX_CACHED = 10_000;
 type CachedRates = Record<RateName, { rate: Rate; key: string }> & { until: number };
 
 /** `now` gives seconds of a monotonic clock. */
-export function createAccountRates(limits: LimitsOfAccounts, now: () => number): AccountRates {
+export function createAccountRates(limits: Pick<LimitsOfAccounts, "of">, now: () => number): AccountRates {
   const buckets = createTokenBuckets(now);
   const cache = new Map<string, CachedRates>();
 

@@ -165,11 +165,6 @@ export function usageQueries(db: Db) {
            FROM delegations JOIN runs USING (run_id) WHERE root_run_id = ?`,
         )
         .all(rootRunId),
-    /** The run whose message has caused this one; null if none has. */
-    rootOf: (runId: string): string | null =>
-      db.$client
-        .query<{ root: string }, [string]>("SELECT root_run_id AS root FROM delegations WHERE run_id = ?")
-        .get(runId)?.root ?? null,
     /** Adds a call to what its run took, for one that the run itself can no longer add. */
     addToRun: ({ runId, promptTokens, completionTokens, cost }: Reservation): void => {
       addToRun.run(promptTokens, completionTokens, cost, runId);

@@ -6,6 +6,7 @@ import type { ModelCall } from "../runtime/model-call.ts";
 import { mostPromptTokens } from "../runtime/tokens.ts";
 import type { Store } from "../storage/store.ts";
 import type { Budgets, Caller, Held, Limited, LimitState } from "./budgets.ts";
+import type { LimitsFor } from "./limits-for.ts";
 import type { Spent, UsageQueries } from "./queries.ts";
 import type { Reservation } from "./schema.ts";
 
@@ -50,10 +51,7 @@ export interface ReservationParts {
   prices: ModelPrices;
   budgets: Budgets;
   queries: Pick<UsageQueries, "reserve">;
-  /** The limits that apply to a call. */
-  limitsFor(caller: Caller): Limited[];
-  /** The run whose message has caused this one; null for all other runs. */
-  rootOf(runId: string): string | null;
+  limitsFor: LimitsFor;
   /** Whether the model is of a server that the instance brings. */
   isOwnServer(model: string, instanceId: string): boolean;
   /** Called in a transaction, with the limits that are nearly used. */
@@ -75,15 +73,17 @@ interface Line {
 const NOTED_AFTER_MS = 1_000;
 
 export function createReservations(parts: ReservationParts): Reservations {
-  const { store, clock, prices, budgets, queries, limitsFor, rootOf, isOwnServer, warn } = parts;
+  const { store, clock, prices, budgets, queries, limitsFor, isOwnServer, warn } = parts;
   const figures = { held: 0, refused: 0 };
   /** By account. */
   const lines = new Map<string, Line>();
 
-  function callerOf(whose: Whose, model: string, runId: string | null): Caller {
-    const { accountId, instanceId, agentId } = whose;
+  /** Who calls, and the limits that apply. */
+  function lookUp({ accountId, instanceId, agentId }: Whose, model: string, runId: string | null) {
     const ofHost = instanceId === null || !isOwnServer(model, instanceId);
-    return { accountId, instanceId, agentId, ofHost, rootRunId: runId === null ? null : rootOf(runId) };
+    const caller = { accountId, instanceId, agentId, ofHost };
+    const { limited, rootRunId } = limitsFor(caller, runId);
+    return { caller: { ...caller, rootRunId }, limited };
   }
 
   function refuse<T>(work: () => T): T {
@@ -165,7 +165,7 @@ export function createReservations(parts: ReservationParts): Reservations {
       const attempt = () => {
         before = line.releases;
         // Read again: limits may have changed while the call waited.
-        const limited = limitsFor(caller);
+        const { limited } = limitsFor(caller, call.runId ?? null);
         const createdAt = clock.now();
         const most = mostOf(limited, model, tokens.promptTokens, tokens.completionTokens);
         const held = budgets.reserve(caller, limited, most, createdAt);
@@ -223,18 +223,17 @@ export function createReservations(parts: ReservationParts): Reservations {
     open(call, model, answerTokens, engine, signal) {
       // The engine, too, asks whose server the model is of.
       store.readTogether();
-      const caller = callerOf(call, model, call.runId ?? null);
+      const { caller, limited } = lookUp(call, model, call.runId ?? null);
       const mostTokens = () => ({
         promptTokens: Math.min(mostPromptTokens(call), engine.abilities(model).contextTokens),
         completionTokens: answerTokens,
       });
-      if (limitsFor(caller).length === 0) return note(call, model, caller, mostTokens);
+      if (limited.length === 0) return note(call, model, caller, mostTokens);
       const tokens = mostTokens();
       return inLine(caller.accountId, (line) => reserve(call, model, caller, tokens, line, signal));
     },
     requireRoom(whose, model, answerTokens) {
-      const caller = callerOf(whose, model, null);
-      const limited = limitsFor(caller);
+      const { caller, limited } = lookUp(whose, model, null);
       if (limited.length === 0) return;
       refuse(() => budgets.require(limited, caller.accountId, mostOf(limited, model, 1, answerTokens()), clock.now()));
     },

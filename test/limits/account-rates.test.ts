@@ -25,7 +25,7 @@ test("whatever an account reads, it holds the thread for at most a quarter of th
     tokensPerDay: null,
     tokensPerMonth: null,
   };
-  const rates = createAccountRates({ of: () => limits, changedOf: () => ({}), set() {} }, () => now);
+  const rates = createAccountRates({ of: () => limits }, () => now);
   let heldMs = 0;
   while (now < 20) {
     try {

@@ -32,8 +32,7 @@ async function callCancelled(engine: ModelEngine, model: string): Promise<EndedC
   const reservations = createReservations({
     ...{ store, clock, prices, queries: usageQueries(store.db) },
     budgets: createBudgets(() => ({ tokens: 0, cost: 0 })),
-    limitsFor: () => [],
-    rootOf: () => null,
+    limitsFor: () => ({ limited: [], rootRunId: null }),
     isOwnServer: () => false,
     warn() {},
   });

@@ -37,9 +37,9 @@ function reservationsOf(parts: Partial<ReservationParts> = {}) {
     queries: usageQueries(store.db),
     limitsFor({ accountId }) {
       looks.set(accountId, (looks.get(accountId) ?? 0) + 1);
-      return [{ scope: "account", ownerId: accountId, limits: { tokensPerDay: TOKENS_PER_DAY } }];
+      const limits = { tokensPerDay: TOKENS_PER_DAY };
+      return { limited: [{ scope: "account", ownerId: accountId, limits }], rootRunId: null };
     },
-    rootOf: () => null,
     isOwnServer: () => false,
     warn() {},
     ...parts,
