@@ -91,7 +91,7 @@ export function createHost(parts: HostParts): Host {
   const idle = () => [...instances.values()].filter(isIdle);
 
   function putToSleep(chosen: Instance | undefined): boolean {
-    if (chosen) end(chosen.instanceId, chosen);
+    if (chosen) end(chosen);
     return chosen !== undefined;
   }
 
@@ -106,8 +106,7 @@ export function createHost(parts: HostParts): Host {
     while (place !== "taken" && makeRoom(accountId)) place = places.workers.acquire(accountId);
     if (place !== "taken") return place;
     const instance: Omit<Instance, "worker" | "started"> = {
-      instanceId,
-      accountId,
+      ...{ instanceId, accountId },
       reserved: 0,
       runs: new Map(),
       calls: new Map(),
@@ -119,7 +118,7 @@ export function createHost(parts: HostParts): Host {
     try {
       const worker = spawn({
         onMessages: (texts) => hear(spawned, texts),
-        onDeath: (reason) => bury(instanceId, spawned, reason),
+        onDeath: (reason) => bury(spawned, reason),
       });
       const spawned: Instance = { ...instance, worker, started: places.starts.start(accountId) };
       instances.set(instanceId, spawned);
@@ -136,8 +135,8 @@ export function createHost(parts: HostParts): Host {
     }
   }
 
-  function end(instanceId: string, instance: Instance, ending: RunOutcome | typeof INTERRUPTED = INTERRUPTED): void {
-    instances.delete(instanceId);
+  function end(instance: Instance, ending: RunOutcome | typeof INTERRUPTED = INTERRUPTED): void {
+    instances.delete(instance.instanceId);
     instance.worker.end();
     for (const { abort } of instance.calls.values()) abort.abort();
     for (const held of instance.runs.values()) watch.end(held, ending);
@@ -159,13 +158,12 @@ export function createHost(parts: HostParts): Host {
   }
 
   /** The worker died or is stuck: its runs fail, other instances are not affected. */
-  function bury(instanceId: string, instance: Instance, reason: string): void {
+  function bury(instance: Instance, reason: string, err?: unknown): void {
+    const { instanceId, accountId, runs } = instance;
     if (instances.get(instanceId) !== instance) return;
-    const { accountId, runs } = instance;
-    const held = [...runs.values()];
-    log.error({ accountId, instanceId, runIds: [...runs.keys()], reason }, "an instance's worker ended");
-    end(instanceId, instance, WORKER_LOST);
-    for (const { run } of held) void run.sink([{ type: "ended", outcome: WORKER_LOST }], "process", []);
+    log.error({ err, accountId, instanceId, runIds: [...runs.keys()], reason }, "an instance's worker ended");
+    end(instance, WORKER_LOST);
+    for (const { run } of runs.values()) void run.sink([{ type: "ended", outcome: WORKER_LOST }], "process", []);
   }
 
   /** Passes on what a worker sends, in its order: accounts whose agents do much take turns with all others. */
@@ -177,27 +175,30 @@ export function createHost(parts: HostParts): Host {
   }
 
   async function serve(instance: Instance): Promise<void> {
-    const { instanceId, accountId, inbox } = instance;
+    const { accountId, inbox } = instance;
     instance.isServed = true;
     try {
       while (inbox.length > 0) {
         const turn = turns.enter(accountId);
         if (turn) await turn;
         const text = inbox.shift() ?? "";
-        turns.spend(accountId, () => receive(instanceId, instance, JSON.parse(text) as WorkerToHost));
+        turns.spend(accountId, () => receive(instance, JSON.parse(text) as WorkerToHost));
       }
+    } catch (err) {
+      // Such as a database that cannot be read: thrown on, it would end this process.
+      bury(instance, "what it sent could not be served", err);
     } finally {
       instance.isServed = false;
     }
   }
 
-  function receive(instanceId: string, instance: Instance, message: WorkerToHost): void {
+  function receive(instance: Instance, message: WorkerToHost): void {
+    const { instanceId, worker } = instance;
     if (instances.get(instanceId) !== instance) return;
-    const { worker } = instance;
     switch (message.type) {
       case "ready":
         if (message.protocol !== PROTOCOL_VERSION)
-          bury(instanceId, instance, `its protocol version is ${message.protocol}, not ${PROTOCOL_VERSION}`);
+          bury(instance, `its protocol version is ${message.protocol}, not ${PROTOCOL_VERSION}`);
         break;
       case "run.events": {
         const held = instance.runs.get(message.runId);
@@ -230,17 +231,16 @@ export function createHost(parts: HostParts): Host {
 
   const timer = setInterval(() => {
     const now = monotonicMs();
-    for (const [instanceId, instance] of instances) {
+    for (const instance of instances.values()) {
       const { runs, worker, lastUsedMs } = instance;
       if (instance.unanswered !== null) {
-        if (++instance.unanswered >= stuckTicks) bury(instanceId, instance, "it was stuck");
+        if (++instance.unanswered >= stuckTicks) bury(instance, "it was stuck");
       } else if (runs.size > 0) {
         instance.unanswered = 0;
         worker.send({ type: "ping" });
-      } else if (isIdle(instance) && now - lastUsedMs >= idleMs) end(instanceId, instance);
+      } else if (isIdle(instance) && now - lastUsedMs >= idleMs) end(instance);
     }
-  }, tickMs);
-  timer.unref();
+  }, tickMs).unref();
   return {
     hasPlace: (accountId) => places.runs.shortfall(accountId) === 0,
     reserve(accountId, instanceId) {
@@ -288,7 +288,7 @@ export function createHost(parts: HostParts): Host {
     close() {
       closed = true;
       clearInterval(timer);
-      for (const [instanceId, instance] of instances) end(instanceId, instance);
+      for (const instance of instances.values()) end(instance);
     },
     closed: () => closed,
     awake: () => instances.size,

@@ -37,6 +37,12 @@ const MODEL_CALL_MS = 1;
  */
 export const createAgentTurns = (): FairTurns => createFairTurns({ maxMs: 0.25, aloneMs: 2, share: 0.35 });
 
+/** What the model gets of a call where the host itself failed, whatever the tool has done by then. */
+const FAILED_CALL = {
+  output: "the call failed inside the host, and may have been made: look whether it was before you repeat it",
+  isError: true,
+} as const;
+
 /** What the run asks of a model call besides its messages. A summary is text of a limited length, made without tools. */
 function askedFor({ input, tools }: HostedRun, purpose: Purpose): { limits?: AnswerLimits; tools: ToolDescription[] } {
   const { limits, functions = [], compaction } = input;
@@ -111,43 +117,52 @@ export function createWorkerCalls(parts: WorkerCallParts, turns: FairTurns) {
       const abort = new AbortController();
       const { signal } = abort;
       calls.set(callId, { runId, abort });
-      // A tool acts only once its start is in the log, so that nothing is done twice after a crash.
-      await held.committed;
-      const turn = turns.enter(accountId);
-      if (turn) await turn;
-      // Cancelled meanwhile, or the log could not be written.
-      if (signal.aborted) return void calls.delete(callId);
       const { agentId, conversationId, mayAsk, onlyTools } = held.run;
-      const context = {
-        instanceId,
-        agentId,
-        conversationId,
-        runId,
-        isTainted: held.isTainted,
-        onlyTools,
-        clock,
-        goAhead: takeGoAhead(held, call),
-        mayAsk,
-        waiting: held.waits.length,
-        signal,
-      };
-      const toolbox = toolboxOf(instanceId);
-      const trace = held.trace?.tool({ ...call, name: toolbox.find(call.name)?.name ?? "unknown" });
-      const besidesMs = CALL_MS + call.input.length * CHARACTER_MS;
-      const reply = await turns.spend(accountId, () => callTool(toolbox, call, context, policy), besidesMs);
-      trace?.end("waitsFor" in reply ? { output: null, isError: false } : reply);
-      if (!("waitsFor" in reply) && reply.isUntrusted && !held.isTainted) {
-        // Before the model sees what a stranger wrote, the run is known for it.
-        held.isTainted = true;
-        await held.run.taint();
-      }
-      calls.delete(callId);
-      if ("waitsFor" in reply) {
-        held.waits.push({ call, ...reply });
-        worker.send({ type: "tool.waits", callId });
-      } else {
+      let trace: ReturnType<NonNullable<HeldRun["trace"]>["tool"]> | undefined;
+      try {
+        // A tool acts only once its start is in the log, so that nothing is done twice after a crash.
+        await held.committed;
+        const turn = turns.enter(accountId);
+        if (turn) await turn;
+        // Cancelled meanwhile, or the log could not be written.
+        if (signal.aborted) return;
+        const context = {
+          instanceId,
+          agentId,
+          conversationId,
+          runId,
+          isTainted: held.isTainted,
+          onlyTools,
+          clock,
+          goAhead: takeGoAhead(held, call),
+          mayAsk,
+          waiting: held.waits.length,
+          signal,
+        };
+        const toolbox = toolboxOf(instanceId);
+        trace = held.trace?.tool({ ...call, name: toolbox.find(call.name)?.name ?? "unknown" });
+        const besidesMs = CALL_MS + call.input.length * CHARACTER_MS;
+        const reply = await turns.spend(accountId, () => callTool(toolbox, call, context, policy), besidesMs);
+        trace?.end("waitsFor" in reply ? { output: null, isError: false } : reply);
+        if ("waitsFor" in reply) {
+          held.waits.push({ call, ...reply });
+          worker.send({ type: "tool.waits", callId });
+          return;
+        }
+        if (reply.isUntrusted && !held.isTainted) {
+          // Before the model sees what a stranger wrote, the run is known for it.
+          held.isTainted = true;
+          await held.run.taint();
+        }
         const { output, isError } = reply;
         worker.send({ type: "tool.result", callId, output, isError });
+      } catch (err) {
+        // Such as a database that cannot be read.
+        log.error({ err, accountId, instanceId, agentId, runId }, "a call of a tool failed unexpectedly");
+        trace?.end(FAILED_CALL);
+        worker.send({ type: "tool.result", callId, ...FAILED_CALL });
+      } finally {
+        calls.delete(callId);
       }
     },
   };

@@ -45,8 +45,8 @@ export const MAX_WAITING_CALLS = 16;
 /**
  * The only way to a tool, for every call of every run: what an agent may do is decided here and nowhere else. A call is
  * made if its input fits the tool's schema and its policy allows it, or a person has approved exactly this. Nothing that
- * the model writes takes part in the decision but what the call does. Never throws: the model gets what went wrong as the
- * tool's error, so that it can correct its call.
+ * the model writes takes part in the decision but what the call does. The model gets what was wrong with the call, or what
+ * the tool did not manage, as the tool's error, so that it can correct its call; thrown is only what the host did not manage.
  */
 export async function callTool(
   toolbox: Toolbox,

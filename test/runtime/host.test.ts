@@ -388,6 +388,34 @@ test("a tool acts only once its start is committed", async () => {
   expect(events.find(({ type }) => type === "tool.completed")).toMatchObject({ output: "ok", isError: false });
 });
 
+test("a call that the host fails to make is an error for the model, and the run goes on", async () => {
+  const tool = scriptedTool("look", "nothing", async () => "the value");
+  const redact = () => Promise.reject(new Error("disk I/O error"));
+  const { run, ended, events } = observed("run_a");
+  start(callAllThenSay(["look"]), { toolboxOf: () => createToolbox([tool]), policy: policyPorts({ redact }) }).run(
+    "inst_a",
+    run,
+  );
+  expect(await ended).toEqual(COMPLETED);
+  expect(events.find(({ type }) => type === "tool.completed")).toMatchObject({
+    output: expect.stringContaining("failed inside the host"),
+    isError: true,
+  });
+});
+
+test("what a worker sends and the host cannot serve fails the runs of its instance, and no others", async () => {
+  const toolboxOf = (instanceId: string) => {
+    if (instanceId === "inst_a") throw new Error("disk I/O error");
+    return createToolbox([scriptedTool("look", "nothing", async () => "the value")]);
+  };
+  const one = start(callAllThenSay(["look"]), { toolboxOf });
+  const [broken, alive] = [observed("run_a"), observed("run_b")];
+  one.run("inst_a", broken.run);
+  one.run("inst_b", alive.run);
+  expect(await broken.ended).toMatchObject({ kind: "failed", code: "internal_error" });
+  expect(await alive.ended).toEqual(COMPLETED);
+});
+
 /** A model that calls these tools in one answer, then repeats their results. */
 const callAllThenSay = (...calls: [name: string, input?: object][]): Stream =>
   async function* ({ messages }) {
