@@ -1,4 +1,4 @@
-import { visibleJson } from "../lib/visible-json.ts";
+import { visibleJson } from "../lib/visible-text.ts";
 import { serverUrl } from "./arguments.ts";
 import { oneLine } from "./output.ts";
 import { type Client, createClient, type Records } from "./user/client.ts";

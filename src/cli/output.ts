@@ -1,7 +1,7 @@
 import { writeSync } from "node:fs";
 import pc from "picocolors";
 import { describeSystemError, hasCode } from "../lib/system-error.ts";
-import { visibleJson } from "../lib/visible-json.ts";
+import { visibleJson } from "../lib/visible-text.ts";
 import { wrapText } from "./word-wrap.ts";
 
 /**

@@ -1,5 +1,5 @@
 import type { ApprovalStatus } from "../../approvals/status.ts";
-import { visibleJson } from "../../lib/visible-json.ts";
+import { visibleJson, visibleText } from "../../lib/visible-text.ts";
 import { colours, note as noteLine, printFields, printJson, printTable, say, shortTime } from "../output.ts";
 import type { Client, Records } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
@@ -40,7 +40,7 @@ export async function listApprovals({ status, ...options }: Options & { status: 
 
 const summaryOf = ({ questions, input }: ApprovalRecord): string =>
   Array.isArray(questions) && questions.length > 0
-    ? questions.map(({ question }) => question).join(" ")
+    ? visibleText(questions.map(({ question }) => question).join(" "))
     : visibleJson(input);
 
 /** `roost approval show APPROVAL`: all of it. */
@@ -74,8 +74,8 @@ function printInput(input: unknown): void {
 
 function printQuestions({ questions, answers }: ApprovalRecord): void {
   for (const [at, { question, options }] of (questions ?? []).entries()) {
-    say(`  ${at + 1}. ${question}`);
-    if (options.length > 0) say(`     one of: ${options.join(", ")}`);
+    say(`  ${at + 1}. ${visibleText(question)}`);
+    if (options.length > 0) say(`     one of: ${visibleText(options.join(", "))}`);
     if (answers !== null) say(`     answer: ${answers[at] ?? ""}`);
   }
 }

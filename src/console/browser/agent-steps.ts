@@ -1,5 +1,5 @@
 import { RoostError, type RunEvent } from "../../../clients/typescript/src/index.ts";
-import { visibleJson } from "../../lib/visible-json.ts";
+import { visibleJson } from "../../lib/visible-text.ts";
 import { make, makeAlert, nameOf, reportErrors } from "./dom.ts";
 import { hashOf } from "./hash.ts";
 

@@ -1,7 +1,8 @@
-import { visibleJson } from "../../lib/visible-json.ts";
+import { visibleJson } from "../../lib/visible-text.ts";
 import { askBeforeLeaving, roost } from "./api.ts";
 import { attempt, make, makeAlert, makeButton } from "./dom.ts";
 import type { Approval } from "./records.ts";
+import { visible } from "./visible-text.ts";
 
 let made = 0;
 
@@ -149,7 +150,7 @@ type Question = NonNullable<Approval["questions"]>[number];
 
 /** Options to choose from, or a line to write. */
 function fieldOf({ question, options }: Question, name: string): { element: HTMLElement; value(): string } {
-  const element = make("fieldset", "", make("legend", "", question));
+  const element = make("fieldset", "", make("legend", "", ...visible(question)));
   if (options.length === 0) {
     const line = make("input");
     line.required = true;
@@ -165,7 +166,7 @@ function fieldOf({ question, options }: Question, name: string): { element: HTML
     choice.name = name;
     choice.value = option;
     choice.required = true;
-    element.append(make("label", "choice", choice, option));
+    element.append(make("label", "choice", choice, ...visible(option)));
     return choice;
   });
   return { element, value: () => choices.find((choice) => choice.checked)?.value ?? "" };

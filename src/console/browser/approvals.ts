@@ -1,4 +1,4 @@
-import { visibleJson } from "../../lib/visible-json.ts";
+import { visibleJson } from "../../lib/visible-text.ts";
 import { briefOf } from "./agent-steps.ts";
 import { roost } from "./api.ts";
 import { type Asked, type Decided, forgetDrafts, outcomeOf, showApproval } from "./approval.ts";
