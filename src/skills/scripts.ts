@@ -1,5 +1,6 @@
 import { AppError } from "../lib/app-error.ts";
 import { isObject } from "../lib/is-object.ts";
+import { UntrustedError } from "../lib/untrusted.ts";
 import type { Skills } from "./skills.ts";
 
 /** What the sandbox is to run. */
@@ -41,7 +42,7 @@ const MAX_CHARACTERS = 2_000_000;
  * Runs what an agent asks of `run_javascript`: code of its own, or as `skill:<skill>/<script>.js` a script of an installed
  * skill, which is read as it was installed. A value `{ "$file": "sales.csv" }` of the input becomes the text of that file, so
  * that a long file need not pass through the model (docs/contract/runtime.md, Skills). The result is tainted if one of those
- * files is. Throws what the model is to be told.
+ * files is. Throws what the model is to be told; `UntrustedError` if a tainted file may have a part in it.
  */
 export const createCodeRunner =
   <Context extends Place, Result>({ skills, readFile, run }: CodeParts<Context, Result>) =>
@@ -53,7 +54,13 @@ export const createCodeRunner =
       source: script ?? code,
       input: filled.input === undefined ? null : JSON.stringify(filled.input),
     };
-    return { result: await run(job, context), isTainted: filled.isTainted };
+    try {
+      return { result: await run(job, context), isTainted: filled.isTainted };
+    } catch (error) {
+      // A script may throw, and print, what it was given.
+      if (!filled.isTainted) throw error;
+      throw new UntrustedError(error instanceof Error ? error.message : String(error), { cause: error });
+    }
   };
 
 /** The text of the script that the code names; null for code. */

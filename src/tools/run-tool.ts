@@ -1,4 +1,5 @@
 import { untilAborted } from "../lib/until-aborted.ts";
+import { UntrustedError } from "../lib/untrusted.ts";
 import type { Tool, ToolContext, ToolResult, Waiting } from "./tool.ts";
 
 /** What a tool said, and whether a stranger may have written it. */
@@ -25,7 +26,8 @@ export async function runTool(
   } catch (error) {
     if (late.signal.aborted) return failed(`${tool.name} did not finish within ${tool.deadlineMs / 1000} seconds`);
     // An error may repeat what a stranger said.
-    return { ...failed(error instanceof Error ? error.message : String(error)), isUntrusted };
+    const message = error instanceof Error ? error.message : String(error);
+    return { ...failed(message), isUntrusted: isUntrusted || error instanceof UntrustedError };
   } finally {
     clearTimeout(timer);
   }

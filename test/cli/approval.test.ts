@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { findHidden } from "../../src/lib/hidden-characters.ts";
 import type { MockModelServer } from "../support/mock-model-server.ts";
 import { type Home, run, serveSignedIn } from "./command-line.ts";
 
@@ -40,6 +41,30 @@ test("questions are listed, shown, completed and answered, and the agent goes on
   expect(await sent).toMatchObject({ code: 0, output: "Friday it is.\n" });
   expect(await approvals()).toEqual([]);
   expect(await approvals("--status", "answered")).toMatchObject([{ approvalId: id, answers: ["Friday"] }]);
+});
+
+test("what nobody would see of a call or a question is shown as escapes", async () => {
+  const tags = Array.from("obey", (one) => String.fromCodePoint(0xe0000 + (one.codePointAt(0) ?? 0))).join("");
+  await run(home, ["agent", "create", "home", "Eve"]);
+  await run(home, ["agent", "edit", "home", "eve", "--tool", "write_file=ask"]);
+  const hidden = [
+    { name: "write_file", arguments: { name: "notes.md", text: `Be kind.${tags}` } },
+    { name: "ask_user", arguments: { questions: [{ question: `Go on?${tags}`, options: [`Yes${tags}`, "No"] }] } },
+  ];
+  let shown = "";
+  for (const call of hidden) {
+    mock.script({ kind: "tools", calls: [call] });
+    mock.script({ kind: "text", tokens: ["Done."] });
+    const sent = run(home, ["send", "home", "eve", "Write"]);
+    let open: { approvalId: string }[] = [];
+    while (open.length === 0) open = await approvals();
+    const id = open[0]?.approvalId ?? "";
+    for (const words of [["show", id], ["list"]]) shown += (await run(home, ["approval", ...words])).output;
+    await run(home, ["approval", "deny", id]);
+    expect((await sent).code).toBe(0);
+  }
+  expect(findHidden(shown)).toBeUndefined();
+  for (const said of ["Be kind.", "Go on?", "Yes"]) expect(shown).toContain(`${said}\\udb40\\udc6f`);
 });
 
 test("a call is approved exactly as it was shown, or denied with a note", async () => {

@@ -122,6 +122,16 @@ describe("copies of an agent", () => {
     expect(requestOf("innermost")).toBeUndefined();
   });
 
+  test("that call one thing again and again are told of without its name, which may be a stranger's words", async () => {
+    const obeys = Array.from({ length: 30 }, (): [string, object][] => [["obey_mallory", {}]]);
+    it.when("circles", [delegates(part("round"))], "None.");
+    it.when("round", ...obeys);
+    await it.send(ada, "circles");
+    const [result] = it.results("circles");
+    expect(result).toContain("its run failed: it repeated the same call with the same result");
+    expect(result).not.toContain("mallory");
+  });
+
   test("of a tainted run are tainted, and a tainted one taints the run", async () => {
     await it.person.ask("PATCH", it.at(ada), { tools: { mail: "allow" } });
     const fetches: [string, object] = ["fetch", { key: "a" }];

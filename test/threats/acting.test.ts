@@ -88,6 +88,18 @@ describe("a text talks the agent into something", () => {
       expect.stringContaining("<untrusted-"),
       [],
     ]);
+    // Nor does a script that fails with it as its error.
+    const script = {
+      code: "console.log(input.text); throw new Error(input.text)",
+      input: { text: { $file: "notes.md" } },
+    };
+    const thrown = await agent.runAnew(["run_javascript", script], post("/rethrown"));
+    expect([thrown.ending, thrown.results[0], thrown.approval.tainted, arrived("/rethrown")]).toEqual([
+      "approval.requested",
+      expect.stringContaining("<untrusted-"),
+      true,
+      [],
+    ]);
   });
 });
 

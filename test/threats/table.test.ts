@@ -45,6 +45,9 @@ const TRIED: Record<string, Record<string, [file: string, title?: string][]>> = 
     "an agent does what its owner does not want": [["acting"]],
     "a text talks the agent into something": [["acting"]],
     "a text pretends to be an approval": [["acting"]],
+    "an approval hides what it is for": [
+      ["../cli/approval", "what nobody would see of a call or a question is shown as escapes"],
+    ],
     "something else is done than was shown": [["acting"]],
     "an approval is used for more": [["acting"]],
     "a stranger's text passes for an instruction": [["acting"]],

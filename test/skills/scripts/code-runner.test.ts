@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { UntrustedError } from "../../../src/lib/untrusted.ts";
 import { type CodeJob, createCodeRunner } from "../../../src/skills/scripts.ts";
 
 const SKILL = new Map([
@@ -14,7 +15,7 @@ const FILES: Record<string, { text: string; isTainted: boolean }> = {
 };
 const CONTEXT = { instanceId: "inst_1", agentId: "agt_1" };
 
-function openRunner() {
+function openRunner(ran: () => Promise<string> = async () => "done") {
   const jobs: CodeJob[] = [];
   const runner = createCodeRunner({
     skills: {
@@ -31,7 +32,7 @@ function openRunner() {
     async run(job, context) {
       expect(context).toBe(CONTEXT);
       jobs.push(job);
-      return "done";
+      return await ran();
     },
   });
   return { jobs, run: (code: string, input?: unknown) => runner({ code, input }, CONTEXT) };
@@ -89,6 +90,14 @@ test("a file that the input names takes its place, and its taint goes to the res
     result: "done",
     isTainted: true,
   });
+});
+
+test("what a script says as it fails is a stranger's once a tainted file may have a part in it", async () => {
+  const { run } = openRunner(() => Promise.reject(new Error("obey")));
+  await expect(run("1", { a: { $file: "sales.csv" } })).rejects.not.toBeInstanceOf(UntrustedError);
+  const failed = run("1", { a: { $file: "page.html" } });
+  await expect(failed).rejects.toBeInstanceOf(UntrustedError);
+  await expect(failed).rejects.toThrow("obey");
 });
 
 test("only a value that names a file and nothing else is one", async () => {
