@@ -15,7 +15,7 @@ import type { Approval, Question } from "./schema.ts";
 
 /** How long a person has to decide (docs/contract/api.md, Approvals). */
 export const APPROVAL_LIFE_MS = 24 * 60 * 60 * 1000;
-/** Approvals of an account that are open, and of those decided, that are kept. */
+/** Open approvals of an account, and decided ones that are kept. */
 export const MAX_OPEN = 1_000;
 const MAX_KEPT = 1_000;
 const EXPIRED_AT_ONCE = 50;

@@ -53,5 +53,3 @@ export function mcpQueries(db: Db) {
     remove: (id: string) => void db.delete(mcpServers).where(eq(serverId, id)).run(),
   };
 }
-
-export type McpQueries = ReturnType<typeof mcpQueries>;

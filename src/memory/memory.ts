@@ -26,8 +26,6 @@ export interface Memory {
   /** Up to `limit` passages of what the agent has in its files and was said in its conversations. */
   search(agent: Agent, query: string, limit: number): Promise<SearchResult>;
   forget: Forget;
-  /** Has the agent's index built anew, while the one there is answers. Call it in a transaction. */
-  rebuild(accountId: string, agentId: string): void;
 }
 
 export interface MemoryParts {
@@ -110,7 +108,6 @@ export function createMemory(parts: MemoryParts): Memory {
       return { items, degraded: reasons.length === 0 ? null : reasons.join("; ") };
     },
     forget: createForgetting(parts),
-    rebuild: queue.addAll,
   };
 }
 

@@ -85,7 +85,7 @@ export function conversationQueries(db: Db) {
     /** Those of one origin besides the default one, latest activity first. */
     page: (agentId: string, origin: OriginType, after: ActivityMark, limit: number): Conversation[] =>
       page.all({ agentId, origin, ...after, limit }),
-    /** The visible ones besides the default one; so are those of one origin, and the oldest. */
+    /** How many are visible besides the default one. The next three look at the same ones, of one origin. */
     count: (agentId: string): number => count.get({ agentId })?.count ?? 0,
     countOf: (agentId: string, origin: OriginType): number => countOf.get({ agentId, origin })?.count ?? 0,
     /** The one of this origin whose last activity is the longest ago. */

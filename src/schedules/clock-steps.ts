@@ -33,7 +33,7 @@ export function createClockSteps(clock: Clock, queries: ScheduleQueries): ClockS
     },
     planAgain(after, most) {
       const now = clock.now();
-      const ahead = queries.decidedAfter(now, after, most);
+      const ahead = queries.aheadOf(now, after, most);
       for (const schedule of ahead) {
         const { scheduleId } = schedule;
         // The first time of an interval is one interval from now.

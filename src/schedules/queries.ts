@@ -103,8 +103,8 @@ export function scheduleQueries(db: Db) {
     due: (now: number, limit: number): Schedule[] => due.all({ now, limit }),
     /** When the next of all is due; null if none is. */
     soonest: (): number | null => soonest.get()?.nextAt ?? null,
-    /** Those that are due, with something of them after this time, although nothing of it can have been yet. */
-    decidedAfter: (now: number, after: string, limit: number): Schedule[] =>
+    /** Those planned for later whose last time, start or change lies after `now`: the clock was set back. */
+    aheadOf: (now: number, after: string, limit: number): Schedule[] =>
       db
         .select()
         .from(schedules)

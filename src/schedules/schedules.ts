@@ -44,7 +44,7 @@ export interface Schedules {
   /** Throws `not_found`. */
   get(agentId: string, scheduleId: string): Schedule;
   /**
-   * Throws `invalid_request` for a pattern or a model that is none, or one that is never due; `conflict`
+   * Throws `invalid_request` for a model that the host does not have, or a pattern that is invalid or never due; `conflict`
    * beyond 100 of the agent or 1,000 of the account. Call it in a transaction, like everything here that changes.
    */
   create(agent: Agent, accountId: string, settings: ScheduleSettings): Schedule;
