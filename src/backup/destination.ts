@@ -8,6 +8,7 @@ import { describeSystemError, hasCode } from "../lib/system-error.ts";
 import { untilAborted } from "../lib/until-aborted.ts";
 import { OUTGOING } from "../limits/outgoing.ts";
 import { isBackup, type Source } from "./archive.ts";
+import { UnreadableError } from "./files.ts";
 import { removeLeftBehind } from "./left-behind.ts";
 import { uploadToS3 } from "./s3-upload.ts";
 
@@ -27,7 +28,7 @@ export interface Destination {
   list(): Promise<StoredBackup[]>;
   /**
    * Writes a file that must not exist, whole or not at all; it is on disk when this resolves. Returns its size. Throws an
-   * error that names it, or the signal's reason if it aborts.
+   * error that names it, an `UnreadableError` of its content as it is, or the signal's reason if it aborts.
    */
   write(name: string, content: ReadableStream<Uint8Array>, signal: AbortSignal): Promise<number>;
   /** A file's content and size; null if it is not there. Reading it throws errors that name it. */
@@ -181,6 +182,7 @@ function s3Destination(bucket: string, prefix: string, patienceMs: number): Dest
         return await uploadToS3(client, keyOf(name), content, signal);
       } catch (error) {
         signal.throwIfAborted();
+        if (error instanceof UnreadableError) throw error;
         throw explain(`${pathOf(name)} cannot be written`, error);
       }
     },

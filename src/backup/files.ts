@@ -1,6 +1,7 @@
 import type { Dirent } from "node:fs";
 import { type FileHandle, open, readdir } from "node:fs/promises";
 import { join } from "node:path";
+import { describeSystemError, hasCode } from "../lib/system-error.ts";
 import type { ArchivedFile } from "./archive.ts";
 import { ifGone } from "./left-behind.ts";
 
@@ -12,9 +13,29 @@ export interface SourceFolder {
   open(path: string): Promise<FileHandle | null>;
 }
 
+/** What is to be saved cannot be read, which says nothing of the place where it would be saved. */
+export class UnreadableError extends Error {}
+
+const OPEN_IT = "let the data folder's owner read it";
+
+/** For the `catch` of whoever reads this path. */
+export const unreadable =
+  (path: string) =>
+  (error: unknown): never => {
+    const alternative = hasCode(error, "EACCES", "EPERM") ? OPEN_IT : undefined;
+    const { message } = describeSystemError(`${path} cannot be read`, error, alternative) as Error;
+    throw new UnreadableError(message, { cause: error });
+  };
+
 export const folderAt = (root: string): SourceFolder => ({
-  entries: async (path) => (await readdir(join(root, path), { withFileTypes: true }).catch(ifGone)) ?? [],
-  open: (path) => open(join(root, path), "r").catch(ifGone),
+  async entries(path) {
+    const folder = join(root, path);
+    return (await readdir(folder, { withFileTypes: true }).catch(ifGone).catch(unreadable(folder))) ?? [];
+  },
+  open(path) {
+    const file = join(root, path);
+    return open(file, "r").catch(ifGone).catch(unreadable(file));
+  },
 });
 
 /** The files below a path in the folder, named by their path after `prefix`. */
@@ -43,8 +64,9 @@ export async function* fileOf(folder: SourceFolder, path: string, name: string):
     async function* content(): AsyncGenerator<Uint8Array> {
       for (let at = 0; at < size; ) {
         const chunk = new Uint8Array(Math.min(CHUNK_BYTES, size - at));
-        const { bytesRead } = await (file as NonNullable<typeof file>).read(chunk, 0, chunk.length, at);
-        if (bytesRead === 0) throw new Error(`${name} became shorter while it was read; try again`);
+        const reading = (file as NonNullable<typeof file>).read(chunk, 0, chunk.length, at);
+        const { bytesRead } = await reading.catch(unreadable(name));
+        if (bytesRead === 0) throw new UnreadableError(`${name} became shorter while it was read; try again`);
         at += bytesRead;
         yield chunk.subarray(0, bytesRead);
       }

@@ -10,7 +10,7 @@ import { listModels } from "../models/store/store.ts";
 import { bytesOfCopy, openError, waitForOthers } from "../storage/connection.ts";
 import { schemaVersion } from "../storage/migrate.ts";
 import type { ArchivedFile } from "./archive.ts";
-import { fileOf, folderAt } from "./files.ts";
+import { fileOf, folderAt, unreadable } from "./files.ts";
 import { removeLeftBehind } from "./left-behind.ts";
 import { filesOfWorkspaces } from "./workspaces.ts";
 
@@ -134,7 +134,7 @@ function bytesOfWorkspaces(path: string): number {
 async function readWhole(path: string, name: string): Promise<ArchivedFile | null> {
   const file = Bun.file(path);
   if (!(await file.exists())) return null;
-  const bytes = await file.bytes();
+  const bytes = await file.bytes().catch(unreadable(path));
   return { name, size: bytes.length, modifiedAtMs: file.lastModified, content: chunksOf(bytes) };
 }
 
