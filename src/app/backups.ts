@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { openDestination } from "../backup/destination.ts";
+import { removeAbandonedChecks } from "../backup/left-behind.ts";
 import { type BackupSchedule, createBackupSchedule } from "../backup/schedule.ts";
 import type { Config } from "../config.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -34,11 +35,12 @@ export function runBackups({ config, everyMs, clock, log, mail }: BackupParts): 
   const { dataDir, backupTo, backupKeep, backupPassphraseFile } = config;
   const stopping = new AbortController();
 
-  async function run(verb: "create" | "verify", path: string): Promise<void> {
+  async function run(verb: "create" | "verify", path: string, killSignal: NodeJS.Signals): Promise<void> {
     const child = Bun.spawn(ownCommand("backup", verb, path, "--data", dataDir, "--json"), {
       stdin: "ignore",
       stdout: "ignore",
       stderr: "pipe",
+      killSignal,
       signal: AbortSignal.any([stopping.signal, AbortSignal.timeout(MAX_RUN_MS)]),
     });
     const words = (await new Response(child.stderr).text()).trim().slice(-MAX_ERROR_BYTES);
@@ -54,8 +56,9 @@ export function runBackups({ config, everyMs, clock, log, mail }: BackupParts): 
     clock,
     log,
     signal: stopping.signal,
-    make: (path) => run("create", path),
-    check: (path) => run("verify", path),
+    make: (path) => run("create", path, "SIGTERM"),
+    // While it reads the database it would hear of nothing else, and the server has ten seconds to stop.
+    check: (path) => run("verify", path, "SIGKILL").finally(() => removeAbandonedChecks(join(dataDir, "backups"))),
     tell: (subject, text) => mail.send({ to: operatorOf(config.mailFrom), subject, text }),
   });
   const first = setTimeout(() => void schedule.tick(), FIRST_TICK_MS);

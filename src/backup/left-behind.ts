@@ -1,7 +1,9 @@
-import { readdir, rm, stat } from "node:fs/promises";
+import { existsSync, renameSync } from "node:fs";
+import { lstat, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { DAY_MS } from "../lib/calendar.ts";
 import { hasCode } from "../lib/system-error.ts";
+import { holdFile } from "../storage/lock.ts";
 
 /**
  * Removes what processes that were killed have left in a folder: names of this form that have not changed for a day.
@@ -16,6 +18,47 @@ export async function removeLeftBehind(folder: string, form: RegExp, made: strin
     if (found === null || nowMs - found.mtimeMs <= DAY_MS) continue;
     // What another user has left there is in nobody's way but that user's.
     await rm(path, { recursive: true, force: true }).catch(ifForbidden);
+  }
+}
+
+const LOCK = "lock";
+
+/** Marks a folder as worked in until `release`, or until this process dies. */
+export function holdFolder(folder: string): { release(): void } {
+  // Under its name, the lock has been held from the beginning.
+  const made = join(folder, `${LOCK}.new`);
+  const hold = holdFile(made);
+  if (hold === null) throw new Error(`${folder} is in use by another process`);
+  renameSync(made, join(folder, LOCK));
+  return hold;
+}
+
+const CHECK = /^(\.|roost-)verify-/;
+
+/** Removes from `folder` what checks of this user have left there whose processes were killed: all of a host, decrypted. */
+export async function removeAbandonedChecks(folder: string): Promise<void> {
+  for (const name of (await readdir(folder).catch(ifGone)) ?? []) {
+    const path = join(folder, name);
+    // One without a lock is being made at this moment, or of an earlier build.
+    if (!CHECK.test(name) || !(await isOurFolder(path)) || !existsSync(join(path, LOCK))) continue;
+    const hold = tryToHold(path);
+    if (hold === null) continue;
+    await rm(path, { recursive: true, force: true }).finally(hold.release);
+  }
+}
+
+/** In a folder where everybody may put something, another user's lock could lead anywhere. */
+async function isOurFolder(path: string): Promise<boolean> {
+  const found = await lstat(path).catch(ifGone);
+  return found?.isDirectory() === true && found.uid === process.geteuid?.();
+}
+
+/** Null if its process lives, or has removed it meanwhile. */
+function tryToHold(folder: string): { release(): void } | null {
+  try {
+    return holdFile(join(folder, LOCK));
+  } catch {
+    return null;
   }
 }
 

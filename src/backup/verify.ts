@@ -2,35 +2,56 @@ import type { KeyObject } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { setImmediate } from "node:timers/promises";
 import { readAuditKey } from "../accounts/host-keys.ts";
 import { findImbalance } from "../ledger/imbalance.ts";
+import { untilAborted } from "../lib/until-aborted.ts";
 import { readAuditHead } from "../storage/audit-checkpoints.ts";
 import { findBreak, verifyAudit } from "../storage/audit-verify.ts";
 import { openStore, type Store } from "../storage/store.ts";
-import { ArchiveError } from "./archive.ts";
+import { ArchiveError, type Source } from "./archive.ts";
+import { holdFolder, removeAbandonedChecks } from "./left-behind.ts";
 import { type Restored, type RestoreOptions, unpack } from "./restore.ts";
 import { makeWorkFolder } from "./snapshot.ts";
 import { countEmptied } from "./workspaces.ts";
 
 /**
  * Restores a backup into a temporary folder, opens its database as a start of this binary would, migrating it, and checks
- * the audit log, the books, and that agents have their files. Throws `ArchiveError` if any of that fails. The folder is beside the backups of `dataDir`,
- * or, if there is no such data folder, among the system's temporary files.
+ * the audit log, the books, and that agents have their files. Throws `ArchiveError` if any of that fails, or the signal's
+ * reason. The folder is beside the backups of `dataDir`, or, if there is no such data folder, among the system's temporary
+ * files.
  */
-export async function verifyBackup(dataDir: string, options: RestoreOptions): Promise<Restored> {
+export async function verifyBackup(
+  dataDir: string,
+  options: RestoreOptions,
+  signal: AbortSignal = new AbortController().signal,
+): Promise<Restored> {
   const folder = await (existsSync(dataDir)
     ? makeWorkFolder(dataDir, "verify")
     : mkdtemp(join(tmpdir(), "roost-verify-")));
+  const hold = holdFolder(folder);
   try {
-    const restored = await unpack(folder, options, { durably: false });
+    await removeAbandonedChecks(dirname(folder));
+    const archive = endedBy(signal, options.archive);
+    const restored = await unpack(folder, { ...options, archive }, { durably: false });
+    // What has been sent while the database was checked arrives now.
+    await setImmediate();
+    signal.throwIfAborted();
     checkRecords(folder, dataDir);
     checkWorkspaces(folder, restored);
     return restored;
   } finally {
     await rm(folder, { recursive: true, force: true });
+    hold.release();
   }
 }
+
+/** The same source, until the signal aborts: then reading it throws the signal's reason. */
+const endedBy = (signal: AbortSignal, source: Source): Source => ({
+  slice: (from, to) => ({ arrayBuffer: () => untilAborted(source.slice(from, to).arrayBuffer(), signal) }),
+  stream: () => source.stream().pipeThrough(new TransformStream(), { signal }),
+});
 
 /** Signatures are checked with the key that the backup holds, or else with that of the data folder, if it has one. */
 function checkRecords(folder: string, dataDir: string): void {

@@ -50,7 +50,7 @@ export async function createBackupFile(file: string, options: BackupOptions & { 
     withKeys: options.includeKey === true,
     passphrase,
     onProgress: progress.show,
-    untilAborted,
+    untilAborted: () => untilInterrupted("backup"),
   }).finally(progress.end);
   const path = destination.pathOf(name);
   const { size, createdAt, keys } = created;
@@ -71,10 +71,12 @@ export async function createBackupFile(file: string, options: BackupOptions & { 
 }
 
 /** Whoever ends this process gets what it has begun to write removed first. */
-function untilAborted(): AbortSignal {
+function untilInterrupted(what: "backup" | "check"): AbortSignal {
   const interrupted = new AbortController();
-  const onSignal = () => interrupted.abort(new Failure("the backup was interrupted", "run the same command again"));
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, onSignal);
+  const onSignal = () => interrupted.abort(new Failure(`the ${what} was interrupted`, "run the same command again"));
+  process.once("SIGINT", onSignal);
+  // A service manager and the server may both send one.
+  process.on("SIGTERM", onSignal);
   return interrupted.signal;
 }
 
@@ -86,7 +88,8 @@ export async function verifyBackupFile(file: string, options: BackupOptions): Pr
   const { path, opened } = await openBackup(file, options, config);
   setPriority(NICE);
   const progress = createProgress("Checking", { quiet: options.json === true });
-  const found = await verifyBackup(config.dataDir, { ...opened, onProgress: progress.show })
+  const signal = untilInterrupted("check");
+  const found = await verifyBackup(config.dataDir, { ...opened, onProgress: progress.show }, signal)
     .finally(progress.end)
     .catch((error: unknown) => {
       throw refused(path, error);
