@@ -41,7 +41,7 @@ export function addScheduleCommands(schedule: Command, onAgent: (command: Comman
     (await import("./user/schedule.ts")).runSchedule(instance, agent, given, options),
   );
   one("delete", "delete a schedule")
-    .option("-y, --yes", "do not ask")
+    .option("-y, --yes", "do not ask; needed where there is no terminal")
     .action(async (instance, agent, given, options) =>
       (await import("./user/schedule.ts")).deleteSchedule(instance, agent, given, options),
     );

@@ -35,7 +35,8 @@ export function addUserCommands(program: Command): void {
     });
   const onServer = (command: Command): Command => fromEnvironment(withKey(command));
   const asJson = (command: Command): Command => onServer(command).option("--json", "print the API's records as JSON");
-  const sure = (command: Command): Command => asJson(command).option("-y, --yes", "do not ask");
+  const sure = (command: Command): Command =>
+    asJson(command).option("-y, --yes", "do not ask; needed where there is no terminal");
   const inInstance = (command: Command): Command => command.argument("<instance>", INSTANCE);
   const ofAgent = (command: Command): Command => inInstance(command).argument("<agent>", AGENT);
 
@@ -221,7 +222,7 @@ export function addUserCommands(program: Command): void {
     );
     decision(one("approve", "let the agent do exactly what is shown"))
       .option("--remember", "do not ask again for such calls")
-      .option("-y, --yes", "do not ask")
+      .option("-y, --yes", "do not ask; needed where there is no terminal")
       .action(async (given, options) => (await import("./user/approval.ts")).approve(given, options));
     decision(one("deny", "do not let the agent do it, or leave its questions unanswered")).action(
       async (given, options) => (await import("./user/approval.ts")).deny(given, options),

@@ -70,7 +70,7 @@ const COMMANDS: Record<string, { words: string[]; input?: string; json?: false |
   send: { words: ["send", INSTANCE, AGENT, "Hi"] },
   "approval list": { words: ["approval", "list"], list: true },
   "approval show": { words: ["approval", "show", "x"] },
-  "approval approve": { words: ["approval", "approve", "x"] },
+  "approval approve": { words: ["approval", "approve", "x", "--yes"] },
   "approval deny": { words: ["approval", "deny", "x"] },
   "approval answer": { words: ["approval", "answer", "x", "yes"] },
   "memory search": { words: ["memory", "search", INSTANCE, AGENT, "x"] },

@@ -27,6 +27,7 @@ test("a server is added, shown with its tools, and removed", async () => {
   expect(added.errors).toContain("Agents call them docs__…, and ask a person each time.");
   expect((await mcp("list", "home")).output).toMatch(/^NAME +STATUS +TOOLS +WAITING +URL\ndocs +ready +1 +0 +http/);
   expect((await mcp("list", "home", "docs")).output).toMatch(/\nsearch +approved +Searches the documents\.\n/);
+  expect((await mcp("remove", "home", "docs")).code).toBe(2);
   expect((await mcp("remove", "home", "docs", "--yes")).output).toBe("docs is removed.\n");
   expect((await mcp("list", "home", "docs")).errors).toContain("to see what there is: roost mcp list home");
 });
@@ -41,6 +42,8 @@ test("a missing secret is named with the command that stores it", async () => {
   expect(asked.output).toContain("docs is asked: changed, with 0 tools for agents.");
   expect(asked.errors).toContain("roost mcp approve home docs");
   expect(service.requests.at(-1)?.get("x-team")).toBe("books");
+  const unasked = await mcp("approve", "home", "docs");
+  expect([unasked.code, unasked.errors]).toEqual([2, expect.stringContaining("add --yes where nobody can answer")]);
   const approved = await mcp("approve", "home", "docs", "--yes");
   expect(approved.output).toMatch(/\nsearch +new +Searches the documents\.\ndocs is approved: ready, with 1 tool/);
   await mcp("remove", "home", "docs", "--yes");

@@ -135,7 +135,10 @@ test("an instance is created, stopped, started and deleted by name or id", async
   });
   expect((await run(home, ["instance", "start", instanceId])).output).toContain(`${name} is running`);
   expect((await run(home, ["instance", "list"])).output).toContain(instanceId);
-  expect((await run(home, ["instance", "delete", name, "--json"])).json()).toEqual({ instanceId, deleted: true });
+  expect((await run(home, ["instance", "delete", name, "--yes", "--json"])).json()).toEqual({
+    instanceId,
+    deleted: true,
+  });
   const again = await run(home, ["instance", "stop", name]);
   expect(again.code).toBe(1);
   expect(again.errors).toContain("roost instance list");
@@ -180,7 +183,9 @@ test("an agent is created with local files, edited, and deleted", async () => {
   expect((await run(home, ["agent", "edit", name, "ada"])).code).toBe(2);
   const unread = await run(home, ["agent", "edit", name, "ada", "--file", "SOUL.md=/nowhere"]);
   expect(unread.errors).toBe("roost: the file /nowhere cannot be read\n");
-  expect((await run(home, ["agent", "delete", name, "ada", "--json"])).json()).toMatchObject({ deleted: true });
+  expect((await run(home, ["agent", "delete", name, "ada", "--yes", "--json"])).json()).toMatchObject({
+    deleted: true,
+  });
 });
 
 test("an agent is shown with its files; as JSON with their contents", async () => {
@@ -248,7 +253,7 @@ test("a secret's value comes from standard input, without the line end, and is n
   expect(set.output + set.errors + list.output).not.toContain("s3cr3t");
   expect((await run(home, ["secret", "set", name, "TOKEN"], { input: "" })).code).toBe(1);
   expect((await run(home, ["secret", "set", name, "TOKEN", "value"])).code).toBe(2);
-  expect((await run(home, ["secret", "delete", name, "TOKEN", "--json"])).json()).toEqual({
+  expect((await run(home, ["secret", "delete", name, "TOKEN", "--yes", "--json"])).json()).toEqual({
     key: "TOKEN",
     deleted: true,
   });

@@ -3,7 +3,7 @@ import { note, printJson, printTable, say, shortTime } from "../output.ts";
 import type { Records } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 import { AGENT, findAgent, findConversation, idsOf } from "./find.ts";
-import { confirm, onTerminal } from "./prompt.ts";
+import { confirm } from "./prompt.ts";
 
 const MEMORY = `${AGENT}/memory` as const;
 type Item = Records["MemoryFound"]["items"][number];
@@ -54,8 +54,7 @@ export async function forgetMemory(
       : { runId: run };
   const path = idsOf(found);
   const forget = (dry: "true" | "false") => client.delete(MEMORY, { path, query: { ...what, dryRun: dry } });
-  const isSure = dryRun === true || options.yes === true || (options.json === true && !onTerminal());
-  if (!isSure) {
+  if (!dryRun && !options.yes) {
     const found = await forget("true");
     if (!options.json) print(found.items, "There is nothing to forget.");
     if (found.deleted === 0) {

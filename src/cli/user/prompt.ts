@@ -1,6 +1,6 @@
 import { createInterface } from "node:readline";
 import { Writable } from "node:stream";
-import { Failure } from "../failure.ts";
+import { Failure, UsageError } from "../failure.ts";
 import { askFor, lineOf, note, noteJson } from "../output.ts";
 
 /** Asks the user questions; without a terminal, lines of standard input are the answers. */
@@ -39,11 +39,14 @@ export function openPrompt(): Prompt {
 }
 
 /**
- * On a terminal, asks before something is done; a script is not asked. `about` is what somebody who wants JSON has not
- * seen yet. Throws if the answer is no.
+ * Asks before something is done, unless `--yes` was `given`. `about` is what somebody who wants JSON has not seen yet.
+ * Throws if the answer is no, and where nobody can be asked.
  */
 export async function confirm(question: string, given: true | undefined, about?: unknown): Promise<void> {
-  if (given || !onTerminal()) return;
+  if (given) return;
+  if (!onTerminal()) {
+    throw new UsageError(`without a terminal, nobody can be asked: ${question}`, "add --yes where nobody can answer");
+  }
   if (about !== undefined) noteJson(about);
   const prompt = openPrompt();
   try {
