@@ -160,6 +160,30 @@ describe("logout", () => {
   });
 });
 
+test("logins that are saved, replaced and deleted at the same time are all kept", async () => {
+  const person = makePerson();
+  const keyOf = async (email: string) => {
+    expect((await signIn(person, server.url, email)).code).toBe(0);
+    return Object.values<{ email: string; key: string }>(kept(person).logins).find((login) => login.email === email)
+      ?.key;
+  };
+  const [ada = "", bob = ""] = [await keyOf("ira@example.org"), await keyOf("jo@example.org")];
+  writeFileSync(fileOf(person), JSON.stringify({ current: null, logins: {} }));
+  const save = (key: string, ...profile: string[]) =>
+    run(person, ["login", "--url", server.url, "--key", key, ...profile]);
+  const names = Array.from({ length: 6 }, (_, at) => `p${at}`);
+  const saved = names.map((name) => save(ada, "--profile", name));
+  for (const { code } of await Promise.all([...saved, save(ada), save(bob)])) expect(code).toBe(0);
+  const { logins } = kept(person);
+  expect(Object.keys(logins)).toHaveLength(names.length + 2);
+  const unnamed = Object.keys(logins).filter((name) => name.endsWith(hostOf(server)));
+  expect(unnamed.map((name) => logins[name].email).sort()).toEqual(["ira@example.org", "jo@example.org"]);
+  const left = names.map((name) => run(person, ["logout", "--local", "--profile", name]));
+  for (const { code } of await Promise.all([...left, save(bob, "--profile", "last")])) expect(code).toBe(0);
+  expect(Object.keys(kept(person).logins).sort()).toEqual([...unnamed, "last"].sort());
+  person.remove();
+});
+
 test("a login under an existing profile uses its server", async () => {
   const person = makePerson();
   await signIn(person, server.url, "finn@example.org");

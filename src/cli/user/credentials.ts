@@ -2,7 +2,8 @@ import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
-import { writePrivateFile } from "../../lib/private-file.ts";
+import { createPrivateFile, writePrivateFile } from "../../lib/private-file.ts";
+import { holdFile } from "../../storage/lock.ts";
 import { serverUrl } from "../arguments.ts";
 import { Failure, UsageError } from "../failure.ts";
 import { type Client, type ClientOptions, createClient, DEFAULT_URL, loginAt } from "./client.ts";
@@ -70,31 +71,69 @@ export function readLogins(): Logins {
   }
 }
 
-/** Mode 0600, in a folder of mode 0700. */
-function writeLogins(logins: Logins): void {
-  mkdirSync(configFolder(), { recursive: true, mode: 0o700 });
+/** Mode 0600. */
+const writeLogins = (logins: Logins): void =>
   writePrivateFile(credentialsFile(), `${JSON.stringify(logins, null, 2)}\n`);
+
+const MAX_LOCK_TRIES = 500;
+const LOCK_RETRY_MS = 20;
+
+/**
+ * Reads and writes logins while no other process does: commands that run at the same time would lose each other's. In a
+ * folder of mode 0700.
+ */
+function exclusively<T>(work: () => T): T {
+  const lock = join(configFolder(), "credentials.lock");
+  mkdirSync(configFolder(), { recursive: true, mode: 0o700 });
+  createPrivateFile(lock);
+  for (let tries = 1; ; tries++) {
+    const held = holdFile(lock);
+    if (held === null && tries === MAX_LOCK_TRIES) throw new Failure(`another command holds ${lock}`, "try again");
+    if (held === null) Bun.sleepSync(LOCK_RETRY_MS);
+    else
+      try {
+        return work();
+      } finally {
+        held.release();
+      }
+  }
 }
 
-/** Saves a login under its profile and makes it the current one. */
-export function saveLogin(profile: string, login: Login): void {
-  writeLogins({ current: profile, logins: { ...readLogins().logins, [profile]: login } });
+/**
+ * Saves a login under the profile, by default one that is named after its server, and makes it the current one. Returns
+ * the login that it replaces.
+ */
+export const saveLogin = (login: Login, profile?: string): Login | null =>
+  exclusively(() => {
+    const name = profile ?? profileFor(login);
+    const before = loginOf(name);
+    writeLogins({ current: name, logins: { ...readLogins().logins, [name]: login } });
+    return before;
+  });
+
+/** The server's host; with the e-mail address before it, if another account uses that name. */
+function profileFor({ url, email }: Login): string {
+  const host = url.replace(/^https?:\/\//, "");
+  const other = loginOf(host);
+  return other === null || other.email === email ? host : `${email}@${host}`;
 }
 
 /** Deletes a login. If only one is left, it becomes the current one. */
-export function deleteLogin(profile: string): void {
-  const { current, logins } = readLogins();
-  const left = Object.entries(logins).filter(([name]) => name !== profile);
-  const [only] = left.length === 1 ? left : [];
-  writeLogins({ current: current === profile ? (only?.[0] ?? null) : current, logins: Object.fromEntries(left) });
-}
+export const deleteLogin = (profile: string): void =>
+  exclusively(() => {
+    const { current, logins } = readLogins();
+    const left = Object.entries(logins).filter(([name]) => name !== profile);
+    const [only] = left.length === 1 ? left : [];
+    writeLogins({ current: current === profile ? (only?.[0] ?? null) : current, logins: Object.fromEntries(left) });
+  });
 
 /** Makes a login the current one. Throws if there is no such profile. */
-export function useProfile(profile: string): Login {
-  const login = requireProfile(profile);
-  writeLogins({ ...readLogins(), current: profile });
-  return login;
-}
+export const useProfile = (profile: string): Login =>
+  exclusively(() => {
+    const login = requireProfile(profile);
+    writeLogins({ ...readLogins(), current: profile });
+    return login;
+  });
 
 /** The login to use: the profile's, else the server's, else the current one. Null if there is none. */
 export function findLogin({ url, profile }: LoginChoice): { profile: string; login: Login } | null {

@@ -29,7 +29,7 @@ export async function login(options: LoginOptions): Promise<void> {
 async function saveKey(url: string, key: string, profile: string | undefined): Promise<Records["Account"]> {
   const account = await createClient(url, key).get("/v1/auth/me");
   const { accountId, email } = account;
-  saveLogin(profile ?? profileFor(url, email), { url, key, keyId: null, accountId, email });
+  saveLogin({ url, key, keyId: null, accountId, email }, profile);
   return account;
 }
 
@@ -48,22 +48,13 @@ async function signIn(url: string, options: LoginOptions): Promise<Records["Acco
       body: { name, scopes: ["read", "write", "chat", "approve"] },
     });
     const { accountId } = account;
-    const profile = options.profile ?? profileFor(url, account.email);
-    const before = loginOf(profile);
-    saveLogin(profile, { url, key, keyId, accountId, email: account.email });
+    const before = saveLogin({ url, key, keyId, accountId, email: account.email }, options.profile);
     if (before?.url === url && before.accountId === accountId) await revoke(signedIn, before.keyId);
     await signOut(signedIn);
     return account;
   } finally {
     prompt.close();
   }
-}
-
-/** The server's host; with the e-mail address before it, if another account uses that name. */
-function profileFor(url: string, email: string): string {
-  const host = url.replace(/^https?:\/\//, "");
-  const other = loginOf(host);
-  return other === null || other.email === email ? host : `${email}@${host}`;
 }
 
 /** Sends a code. One that was sent shortly before still works, so then there is nothing to wait for. */
