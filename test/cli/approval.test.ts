@@ -92,3 +92,24 @@ test("a call is approved exactly as it was shown, or denied with a note", async 
   const { output } = await run(home, ["agent", "show", "home", "bob"]);
   expect([output.includes("approved.md"), output.includes("denied.md")]).toEqual([true, false]);
 });
+
+test.each([
+  [["send", "home", "eve", "Plan it"], "", "It is Friday.\n"],
+  [["send", "home", "eve", "Plan it", "--json"], "", '"message": "It is Friday."'],
+  [["chat", "home", "eve"], "Plan it\n", "It is Friday.\n"],
+])("in a pipe, %j says on standard error what the answer waits for", async (words, input, output) => {
+  await run(home, ["agent", "create", "home", "Eve"]);
+  const questions = [{ question: "Which day?", options: [] }];
+  mock.script({ kind: "tools", calls: [{ name: "ask_user", arguments: { questions } }] });
+  mock.script({ kind: "text", tokens: ["It is Friday."] });
+  const sent = run(home, words, { input });
+  let open: { approvalId: string }[] = [];
+  while (open.length === 0) open = await approvals();
+  const id = open[0]?.approvalId ?? "";
+  expect((await run(home, ["approval", "answer", id, "Friday"])).code).toBe(0);
+  expect(await sent).toMatchObject({
+    code: 0,
+    output: expect.stringContaining(output),
+    errors: `· to decide: roost approval show ${id} (ask_user)\n`,
+  });
+});

@@ -1,6 +1,7 @@
 import type { RunEvent } from "../../../clients/typescript/src/index.ts";
-import { backTo, colours, mayDraw, oneLine, printable, shortened, stream, terminalColumns } from "../output.ts";
+import { backTo, colours, mayDraw, note, oneLine, printable, shortened, stream, terminalColumns } from "../output.ts";
 import { createWordWrap } from "../word-wrap.ts";
+import type { Records } from "./client.ts";
 
 /** Shows an answer on the terminal as it streams. */
 export interface AnswerView {
@@ -70,8 +71,7 @@ export function openAnswerView(name: string | null): AnswerView {
           aside(`· waiting for ${event.tasks.map(({ title, agentName }) => title ?? agentName).join(", ")}`);
           break;
         case "approval.requested":
-          // The id comes first: a narrow terminal cuts the end.
-          aside(`· to decide: roost approval show ${event.approval.approvalId} (${event.approval.tool})`);
+          aside(toDecide(event));
           break;
         case "run.restarted":
           aside("· the server was restarted: the answer starts again");
@@ -86,6 +86,15 @@ export function openAnswerView(name: string | null): AnswerView {
     end: endLine,
   };
 }
+
+/** For pipes: tells on standard error that the answer waits for a person, and nothing else. */
+export function noteWhatToDecide(event: RunEvent): void {
+  if (event.type === "approval.requested") note(toDecide(event));
+}
+
+/** The id comes first: a narrow terminal cuts the end. */
+const toDecide = ({ approval: { approvalId, tool } }: { approval: Records["Approval"] }): string =>
+  `· to decide: roost approval show ${approvalId} (${tool})`;
 
 /** In characters, when no terminal reports its width. */
 const MAX_ASIDE = 120;

@@ -2,7 +2,7 @@ import { createInterface } from "node:readline";
 import { explain, Failure } from "../failure.ts";
 import { colours, lineOf, note, say, sayText } from "../output.ts";
 import { ask, Interrupted } from "./answer.ts";
-import { openAnswerView } from "./answer-view.ts";
+import { noteWhatToDecide, openAnswerView } from "./answer-view.ts";
 import { openHistory } from "./chat-history.ts";
 import { type Client, RoostError } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
@@ -124,7 +124,7 @@ function readTyped(prompt: string, history: string[]): Promise<Typed> {
   });
 }
 
-/** For pipes: prints only the text of each answer. */
+/** For pipes: standard output has only the text of each answer. */
 async function answerLines(place: Place): Promise<void> {
   const { client, agent, conversationId } = place;
   const lines = createInterface({ input: process.stdin, terminal: false });
@@ -132,7 +132,7 @@ async function answerLines(place: Place): Promise<void> {
     const text = line.trim();
     if (text === "/quit") return;
     if (text === "" || (await obey(place, text))) continue;
-    const { reply, cancelled } = await ask(client, agent, messageTo(conversationId, line), () => undefined);
+    const { reply, cancelled } = await ask(client, agent, messageTo(conversationId, line), noteWhatToDecide);
     if (reply !== null) sayText(reply.message);
     if (cancelled) throw new Failure("the answer was cancelled");
   }
