@@ -306,3 +306,13 @@ test("a suspended account gets the server's message", async () => {
     other.remove();
   }
 });
+
+test("usage has the names of agents and of instances", async () => {
+  const { instanceId, name } = await makeInstance();
+  await run(home, ["agent", "create", name, "Ada"]);
+  expect((await run(home, ["send", name, "ada", "Hello"])).code).toBe(0);
+  const byInstance = (await run(home, ["usage", "--by", "instance"])).output;
+  expect(byInstance).toMatch(new RegExp(`^${name} +1 +1 `, "m"));
+  expect(byInstance).not.toContain(instanceId);
+  expect((await run(home, ["usage", "--by", "agent"])).output).toMatch(new RegExp(`^${name}/ada +1 +1 `, "m"));
+});

@@ -4,6 +4,7 @@ import { cents, colours, printFields, printJson, printTable, say, shortMoney, sh
 import { barsOf } from "./bars.ts";
 import type { Client, Records } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
+import { namesOfInstances } from "./find.ts";
 
 const DAYS = 14;
 const LINES = 10;
@@ -19,7 +20,8 @@ export async function showBilling(options: ServerOptions & { json?: true }): Pro
     printJson({ ...billing, days: costs, transactions });
     return;
   }
-  const names = await namesOfInstances(client, transactions);
+  const isNamed = transactions.some(({ instanceId }) => instanceId !== null);
+  const names = isNamed ? await namesOfInstances(client) : new Map<string, string>();
   printFields(fieldsOf(billing, client.url));
   say("");
   say(colours.bold(`USDC by day, the last ${DAYS} days`));
@@ -44,17 +46,6 @@ export async function showBilling(options: ServerOptions & { json?: true }): Pro
     "Nothing was credited or used yet.",
     { shorten: ["FOR"] },
   );
-}
-
-/** By id; one that is deleted has none any more. */
-async function namesOfInstances(
-  client: Client,
-  transactions: readonly Pick<Records["Transaction"], "instanceId">[],
-): Promise<Map<string, string>> {
-  const names = new Map<string, string>();
-  if (transactions.every(({ instanceId }) => instanceId === null)) return names;
-  for await (const { instanceId, name } of client.all("/v1/instances")) names.set(instanceId, name);
-  return names;
 }
 
 function fieldsOf(billing: Records["Billing"], url: string): [name: string, value: string][] {

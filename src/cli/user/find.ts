@@ -15,6 +15,13 @@ export async function findInstance(client: Client, given: string): Promise<strin
   return only(named, `instance "${given}"`, "roost instance list").instanceId;
 }
 
+/** By id; one that is deleted has none any more. */
+export async function namesOfInstances(client: Client): Promise<Map<string, string>> {
+  const names = new Map<string, string>();
+  for await (const { instanceId, name } of client.all("/v1/instances")) names.set(instanceId, name);
+  return names;
+}
+
 /** An agent given by id, slug or name. */
 export async function findAgent(client: Client, givenInstance: string, given: string): Promise<AgentRecord> {
   const instanceId = await findInstance(client, givenInstance);

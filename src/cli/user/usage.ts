@@ -4,6 +4,7 @@ import { colours, printJson, printTable, say } from "../output.ts";
 import { barsOf } from "./bars.ts";
 import type { Client } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
+import { namesOfInstances } from "./find.ts";
 
 const BY = ["agent", "instance", "model"] as const;
 export type UsageBy = (typeof BY)[number];
@@ -36,7 +37,7 @@ export async function showUsage({ by = "agent", days = DEFAULT_DAYS, ...options 
     say(colours.dim(label), "  ", ...(bar === "" ? [] : [colours.cyan(bar), " "]), value);
   }
   say("");
-  const names = by === "agent" ? await agentNames(client) : new Map<string, string>();
+  const names = await NAMES[by](client);
   printTable(
     [by.toUpperCase(), "RUNS", "CALLS", "PROMPT", "CACHED", "ANSWERS", "USD"],
     rows.map((row) => {
@@ -55,6 +56,12 @@ export async function showUsage({ by = "agent", days = DEFAULT_DAYS, ...options 
 /** Whatever a server sends, bars are made of whole numbers. */
 const tokensOf = ({ promptTokens, completionTokens }: { promptTokens: number; completionTokens: number }): bigint =>
   BigInt(Math.max(0, Math.trunc(Number(promptTokens) + Number(completionTokens)) || 0));
+
+const NAMES = {
+  agent: agentNames,
+  instance: namesOfInstances,
+  model: async () => new Map<string, string>(),
+};
 
 /** Instances whose agents are named: the others are shown by their ids. */
 const MAX_INSTANCES = 100;
