@@ -1,5 +1,6 @@
 import { afterAll, expect, test } from "bun:test";
-import { createClient } from "../../src/cli/user/client.ts";
+import { explain } from "../../src/cli/failure.ts";
+import { createClient, RoostError } from "../../src/cli/user/client.ts";
 import { readBoundedText } from "../../src/lib/bounded-text.ts";
 
 const MIB = 1024 * 1024;
@@ -44,4 +45,58 @@ test("text is read to its last byte, but never past its maximum length", async (
   expect(await readBoundedText(new Response(text), bytes)).toBe(text);
   await expect(readBoundedText(new Response(text), bytes - 1)).rejects.toThrow(`more than ${bytes - 1} bytes`);
   expect(await readBoundedText(new Response(null), 0)).toBe("");
+});
+
+const WHEN = { requestId: "req_1", retryAfterSeconds: 56_413 };
+test.each([
+  [
+    "budget_exceeded",
+    "too many tokens: ask for more, or try again after 2026-11-29T00:00:00.000Z",
+    { ...WHEN, status: 429 },
+    "too many tokens: ask for more, or try again after 2026-11-29T00:00:00.000Z (request req_1)",
+  ],
+  [
+    "rate_limited",
+    "too many of them; try again in 7 seconds",
+    { ...WHEN, status: 429 },
+    "too many of them; try again in 7 seconds (request req_1)",
+  ],
+  [
+    "rate_limited",
+    "too many of them; try again later",
+    { ...WHEN, status: 429 },
+    "too many of them (request req_1); try again in 16 hours",
+  ],
+  [
+    "rate_limited",
+    "too many of them",
+    { requestId: "req_1", retryAfterSeconds: 130, status: 429 },
+    "too many of them (request req_1); try again in 3 minutes",
+  ],
+  [
+    "rate_limited",
+    "too many of them",
+    { requestId: "req_1", retryAfterSeconds: 90, status: 429 },
+    "too many of them (request req_1); try again in 90 s",
+  ],
+  [
+    "internal_error",
+    "its log has the details",
+    { requestId: "req_1", status: 500 },
+    "its log has the details (request req_1)",
+  ],
+  [
+    "instance_not_ready",
+    "the workspaces are being read; try again",
+    { ...WHEN, status: 409 },
+    "the workspaces are being read; try again (request req_1)",
+  ],
+  [
+    "instance_not_ready",
+    "the instance is stopped",
+    { ...WHEN, status: 409 },
+    "the instance is stopped (request req_1); roost instance start INSTANCE",
+  ],
+] as const)("%s: what to do about %j is said once", (code, message, more, line) => {
+  expect(explain(new RoostError(code, message, more)).line).toBe(`roost: ${line}`);
 });

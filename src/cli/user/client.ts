@@ -66,20 +66,22 @@ export const loginAt = (url: string): string => `roost login${url === DEFAULT_UR
 /** What to do about an error, if the server's message does not say. */
 const NEXT: Record<string, string> = {
   instance_not_ready: "roost instance start INSTANCE",
-  internal_error: "the host's log has the details under this id",
   redirected: "give that address with --url",
   timeout: "is the server running there?",
   disconnected: "to see what happened: roost events INSTANCE AGENT",
 };
 
-/** What a person is told about an error, and what to do about it. */
+/** What a person is told about an error, and what to do about it: each once, whatever of it the server says. */
 export function explainError(error: RoostError): { message: string; next: string | null } {
   const { code, status, server, requestId, retryAfterSeconds } = error;
-  return { message: requestId === null ? error.message : `${error.message} (request ${requestId})`, next: next() };
+  const saysWhen = /\btry again (in|after) \d/.test(error.message);
+  const wait = status === 429 && !saysWhen ? retryAfterSeconds : null;
+  const told = wait === null ? error.message : error.message.replace(TRY_AGAIN, "");
+  return { message: requestId === null ? told : `${told} (request ${requestId})`, next: next() };
 
   function next(): string | null {
-    if (/try again in \d/.test(error.message)) return null;
-    if (status === 429 && retryAfterSeconds !== null) return `try again in ${retryAfterSeconds} s`;
+    if (wait !== null) return `try again in ${waitInWords(wait)}`;
+    if (saysWhen || TRY_AGAIN.test(error.message)) return null;
     if (code === "unauthorized" && server !== null) return `sign in: ${loginAt(server)}`;
     if (code === "unexpected_answer")
       return `is it a Roost server?${status === 0 ? "" : " Give its address with --url"}`;
@@ -88,4 +90,14 @@ export function explainError(error: RoostError): { message: string; next: string
       ? "is the server running there? Start one with `roost serve`, or name another with --url"
       : "is the server behind it running?";
   }
+}
+
+/** How a server ends a message when it does not say when. */
+const TRY_AGAIN = /[;:] try again( later| in a moment| in a while)?\.?$/;
+
+/** `90 s`, `16 minutes`, `16 hours`: never less than it is. */
+function waitInWords(seconds: number): string {
+  if (seconds <= 120) return `${seconds} s`;
+  const minutes = Math.ceil(seconds / 60);
+  return minutes <= 120 ? `${minutes} minutes` : `${Math.ceil(minutes / 60)} hours`;
 }
