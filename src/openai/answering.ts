@@ -10,7 +10,7 @@ export interface Answer {
   text: string;
   /** The caller's functions that it calls, each with an id of its own. */
   calls: ToolCall[];
-  /** `length`: the text ends where it had to. */
+  /** `length`: it ends where it had to, in its text or its last call. */
   finish: "stop" | "length" | "tool_calls";
   /** Of all its model calls together; null if no server has counted. */
   usage: Usage | null;
@@ -85,7 +85,7 @@ export function answer({ start, chosen }: Ask, clock: Clock, onText: (text: stri
           reject(new AppError(outcome.code, outcome.message, { retryAfterSeconds }));
         } else if (outcome.kind !== "completed") reject(why ?? STOPPED());
         else {
-          const finish = calls.length > 0 ? "tool_calls" : outcome.finishReason;
+          const finish = calls.length > 0 && outcome.finishReason === "stop" ? "tool_calls" : outcome.finishReason;
           // OpenAI says `stop` of a call that it did not decide on.
           const said =
             chosen === null ? { text, calls } : { text: "", calls: [{ id: newId("call"), name: chosen, input: text }] };

@@ -129,12 +129,14 @@ const messageItem = (id: string, status: Status, content: string[]): OutputItem 
 /** The response with its whole answer. */
 export function answeredResponse(open: OpenResponse, answer: Answer): ResponseRecord {
   const status = answer.finish === "length" ? "incomplete" : "completed";
+  // What was cut is the last.
+  const statusOf = (call: number): Status => (call === answer.calls.length - 1 ? status : "completed");
   const hasMessage = answer.text !== "" || answer.calls.length === 0;
   const calls = answer.calls.map(
-    ({ id, name, input }): OutputItem => ({
+    ({ id, name, input }, at): OutputItem => ({
       id: id.replace("call_", "fc_"),
       type: "function_call",
-      status: "completed",
+      status: statusOf(at),
       call_id: id,
       name,
       arguments: input,
@@ -142,7 +144,7 @@ export function answeredResponse(open: OpenResponse, answer: Answer): ResponseRe
   );
   return open.show(status, {
     incomplete_details: status === "incomplete" ? { reason: "max_output_tokens" } : null,
-    output: [...(hasMessage ? [messageItem(open.messageId, status, [answer.text])] : []), ...calls],
+    output: [...(hasMessage ? [messageItem(open.messageId, statusOf(-1), [answer.text])] : []), ...calls],
     usage: usageOf(answer),
   });
 }

@@ -65,53 +65,53 @@ async function* steps(run: RunInput, parts: LoopParts): AsyncGenerator<LoopEvent
   const { limits = {}, functions = [] } = run;
   const transcript = createTranscript(run.model.contextTokens);
   const check = limits.output && createOutputCheck(limits.output);
-  const shown = createShownText();
+  // Of an answer that is checked, nothing is shown before.
+  const shown = check ? null : createShownText();
   let repairs = 0;
   // Journaled steps are not repeated, but after a crash their text is shown again.
   for (const [at, step] of run.journal.entries()) {
     if (step.text !== "" && !run.journalShown) yield { type: "delta", text: step.text };
-    shown.end(step.text);
+    shown?.end(step.text);
     if (yield* makeCalls(at + 1, step, parts, transcript)) return { kind: "waiting" };
   }
   let shrinks = 0;
   let current = buildPrompt(yield* compact(run, parts));
   let isCounted = run.firstStepCounted ?? false;
-  for (let step = run.journal.length + 1; step <= MAX_STEPS; step++) {
+  let step = run.journal.length + 1;
+  while (step <= MAX_STEPS) {
     if (!isCounted) yield { type: "step" };
     isCounted = false;
     let answer: StepAnswer;
     try {
       const messages = [...toMessages(current), ...transcript.messages];
-      answer = yield* oneStep(streamModel(messages, signal, "answer", current.kept.places), check ? null : shown);
+      answer = yield* oneStep(streamModel(messages, signal, "answer", current.kept.places), shown);
     } catch (error) {
       const overflow = error instanceof ModelError ? error.overflow : undefined;
       if (!overflow || ++shrinks > MAX_SHRINKS) throw error;
       current = shrinkPrompt(current, overflow.limitTokens / overflow.promptTokens);
-      step--;
       continue;
     }
     signal.throwIfAborted();
+    const finishReason = answer.finish === "length" ? "length" : "stop";
     const asked = answer.calls.filter(({ name }) => functions.some((one) => one.name === name));
     if (asked.length > 0) {
       // Its other calls are not made: whoever asked goes on without them, and they would be made again.
       yield { type: "asked", calls: asked };
-      return { kind: "completed", finishReason: "stop" };
+      return { kind: "completed", finishReason };
     }
-    if (answer.calls.length === 0 && check) {
-      const fault = check(answer.text);
-      if (fault !== null && repairs++ === MAX_REPAIRS) return invalidOutput(fault);
-      if (fault !== null) {
-        transcript.addFault(answer.text, fault);
-        step--;
-        continue;
-      }
-      yield { type: "delta", text: shown.add(answer.text) };
+    if (answer.calls.length > 0) {
+      if (yield* makeCalls(step, answer, parts, transcript)) return { kind: "waiting" };
+      shown?.end(answer.text);
+      step++;
+      continue;
     }
-    if (answer.calls.length === 0) {
-      return { kind: "completed", finishReason: answer.finish === "length" ? "length" : "stop" };
+    const fault = check?.(answer.text) ?? null;
+    if (fault === null) {
+      if (check) yield { type: "delta", text: answer.text };
+      return { kind: "completed", finishReason };
     }
-    if (yield* makeCalls(step, answer, parts, transcript)) return { kind: "waiting" };
-    shown.end(answer.text);
+    if (repairs++ === MAX_REPAIRS) return invalidOutput(fault);
+    transcript.addFault(answer.text, fault);
   }
   return { kind: "failed", code: "model_error", message: `the agent did not reach an answer in ${MAX_STEPS} steps` };
 }

@@ -23,6 +23,19 @@ test("a message with output is answered with JSON that fits, repaired if need be
   expect((await it.run(body.runId)).body.steps).toBe(2);
 });
 
+test("what the model says before a call leaves nothing before the JSON", async () => {
+  await it.begin();
+  it.mock.script(
+    { kind: "tools", calls: [{ name: "now", arguments: {} }], text: "Let me look." },
+    text('{"city":', '"Paris"}'),
+  );
+  const { status, body } = await it.send("Where is it noon?", { output });
+  expect([status, body.message]).toEqual([200, '{"city":"Paris"}']);
+  const frames = await it.until("run.completed", body.runId);
+  expect(kindsOf(frames)).toContain("tool.completed");
+  expect(shownText(frames)).toBe('{"city":"Paris"}');
+});
+
 test("one that does not fit after two repairs fails as output_invalid, and nothing of it is kept", async () => {
   await it.begin();
   it.mock.script(text("Rome"), text("{}"), text('{"city": 1}'));

@@ -83,6 +83,21 @@ test("the caller's conversation is what the model gets, with calls and their res
   ]);
 });
 
+test("a call that the token limit has cut off is told by its reason, whole or streamed", async () => {
+  const cut = { kind: "tools" as const, calls: [{ name: "get_weather", arguments: '{"ci' }], finish: "length" };
+  it.mock.script(cut, cut);
+  const asked = { model: it.agent, messages: [user("What is the weather in Paris?")], tools, max_tokens: 3 };
+  const { choices } = await it.client.chat.completions.create(asked);
+  expect(choices[0]).toMatchObject({
+    finish_reason: "length",
+    message: { tool_calls: [{ function: { name: "get_weather", arguments: '{"ci' } }] },
+  });
+  const chunks = await Array.fromAsync(await it.client.chat.completions.create({ ...asked, stream: true }));
+  expect(chunks.flatMap((chunk) => chunk.choices.flatMap(({ finish_reason: reason }) => reason ?? []))).toEqual([
+    "length",
+  ]);
+});
+
 test("the client's own loop over functions runs to its end, streaming", async () => {
   it.mock.script({ kind: "tools", calls });
   const cities: string[] = [];

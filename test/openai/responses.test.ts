@@ -57,6 +57,31 @@ test("the client's own assembly of a stream gives the whole response, with a fun
   expect(output[1]).toMatchObject({ name: "get_weather", arguments: '{"city":"Paris"}', status: "completed" });
 });
 
+test("a call that the token limit has cut off is incomplete, and so is its response, whole or streamed", async () => {
+  const cut = {
+    kind: "tools" as const,
+    calls: [...calls, { name: "get_weather", arguments: '{"ci' }],
+    text: "Let me see.",
+    finish: "length",
+  };
+  it.mock.script(cut, cut);
+  const asked = { model: it.agent, input: "And in Oslo?", tools, max_output_tokens: 16 };
+  const incomplete = {
+    status: "incomplete",
+    incomplete_details: { reason: "max_output_tokens" },
+    output: [
+      { type: "message", status: "completed" },
+      { type: "function_call", status: "completed", arguments: '{"city":"Paris"}' },
+      { type: "function_call", status: "incomplete", arguments: '{"ci' },
+    ],
+  };
+  expect(await it.client.responses.create(asked)).toMatchObject(incomplete);
+  const events = await Array.fromAsync(await it.client.responses.create({ ...asked, stream: true }));
+  expect(events.at(-1)).toMatchObject({ type: "response.incomplete", response: incomplete });
+  const done = events.flatMap((event) => (event.type === "response.output_item.done" ? [event.item] : []));
+  expect(done as unknown).toMatchObject(incomplete.output);
+});
+
 test("previous_response_id continues a response, which is a conversation of origin openai", async () => {
   await it.begin();
   const first = await it.client.responses.create({

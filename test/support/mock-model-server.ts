@@ -20,7 +20,13 @@ export type MockAnswer =
       ending?: "end" | "hang" | "cut";
     }
   /** Calls tools: arguments split over several deltas, or (`whole`) each call in one. */
-  | { kind: "tools"; calls: { id?: string; name: string; arguments: unknown }[]; text?: string; whole?: boolean }
+  | {
+      kind: "tools";
+      calls: { id?: string; name: string; arguments: unknown }[];
+      text?: string;
+      whole?: boolean;
+      finish?: string;
+    }
   | { kind: "status"; status: number; body?: unknown; headers?: Record<string, string> }
   /** Accepts the request and never answers. */
   | { kind: "hang" }
@@ -234,7 +240,7 @@ const callOf = (call: ToolsAnswer["calls"][number], index: number) => ({
   },
 });
 const toolDocument = (answer: ToolsAnswer): object =>
-  documentOf({ content: answer.text ?? null, tool_calls: answer.calls.map(callOf) }, "tool_calls", {
+  documentOf({ content: answer.text ?? null, tool_calls: answer.calls.map(callOf) }, answer.finish ?? "tool_calls", {
     prompt_tokens: 1,
     completion_tokens: 1,
   });
@@ -255,7 +261,7 @@ function toolChunks(answer: ToolsAnswer): object[] {
   });
   return [
     ...chunks,
-    choice({}, "tool_calls"),
+    choice({}, answer.finish ?? "tool_calls"),
     { ...HEAD, choices: [], usage: { prompt_tokens: 9, completion_tokens: 7 } },
   ];
 }
