@@ -85,7 +85,7 @@ async function askAgent(
   });
   for await (const event of loop) {
     if (event.type === "delta") answer.add(event.text);
-    else if (event.type === "usage") answer.tokens = event.usage.completionTokens;
+    else if (event.type === "usage") answer.tokens = event.completionTokens;
     else if (event.type === "ended" && event.outcome.kind !== "completed")
       throw new Error(JSON.stringify(event.outcome));
   }

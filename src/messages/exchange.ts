@@ -2,11 +2,11 @@ import type { Agent } from "../agents/schema.ts";
 import type { Instance } from "../instances/schema.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
-import type { Usage } from "../runtime/protocol.ts";
 import type { EventLog } from "./events/event-log.ts";
 import type { MessageQueries, NewMessage as NewMessageRow } from "./queries.ts";
 import { showMessage } from "./record.ts";
 import { NEW_RUN } from "./runs/new-runs.ts";
+import type { RunUsage } from "./runs/progress.ts";
 import { replyOfRun } from "./runs/reply.ts";
 import type { Run } from "./schema.ts";
 
@@ -25,7 +25,7 @@ export interface Exchange {
   question: string;
   answer: string;
   finishReason: "stop" | "length";
-  usage: Usage | null;
+  usage: RunUsage;
   model: string | null;
   steps: number;
   /** Whether the question has what a stranger may have written, such as the result of a function. */
@@ -70,9 +70,8 @@ export const createKeeping =
     events: Pick<EventLog, "append">,
   ): ((instance: Instance, agent: Agent, exchange: Exchange) => string | null) =>
   ({ instanceId, stops }, { agentId, displayName }, exchange) => {
-    const { conversationId, originId, sender, question, answer, finishReason, isTainted, createdAt, model, steps } =
-      exchange;
-    const usage = exchange.usage ?? { promptTokens: 0, completionTokens: 0 };
+    const { conversationId, originId, sender, question, answer, finishReason, isTainted, createdAt } = exchange;
+    const { usage, model, steps } = exchange;
     const [runId, messageId] = [newId("run"), newId("msg")];
     const last = events.append(
       agentId,
@@ -108,6 +107,7 @@ export const createKeeping =
     events.append(
       agentId,
       [
+        ...(answer === "" ? [] : [{ type: "message.delta", runId, delta: answer } as const]),
         { type: "message.completed", runId, message },
         { type: "run.completed", runId },
       ],

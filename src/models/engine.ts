@@ -68,10 +68,19 @@ export type FinishReason = "stop" | "length" | "tool_calls";
 export type ModelEvent =
   | { type: "text"; text: string }
   | { type: "tool_call"; call: ToolCall }
-  /** `cachedTokens` are those of the prompt that came from a cache, if the engine knows. */
-  | { type: "usage"; promptTokens: number; completionTokens: number; cachedTokens?: number }
+  | ({ type: "usage" } & UsageOfCall)
   /** `model` is what the server calls the model that has answered. */
   | { type: "finish"; reason: FinishReason; model?: string };
+
+/** What one call has taken. */
+export interface UsageOfCall {
+  promptTokens: number;
+  completionTokens: number;
+  /** Those of the prompt that came from a cache, if the engine knows. */
+  cachedTokens?: number;
+  /** Not from the engine: millionths of a US dollar, or null where no price is known. */
+  cost?: number | null;
+}
 
 export interface ModelAbilities {
   /** Tokens of prompt and answer together. */

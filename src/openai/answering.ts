@@ -1,9 +1,9 @@
 import { AppError } from "../lib/app-error.ts";
 import { type Clock, secondsUntil } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
+import { addUsage, newUsage, type RunUsage } from "../messages/runs/progress.ts";
 import type { UnkeptListener } from "../messages/runs/unkept-runs.ts";
 import type { ToolCall } from "../models/engine.ts";
-import type { Usage } from "../runtime/protocol.ts";
 
 /** What an agent has answered. */
 export interface Answer {
@@ -12,8 +12,8 @@ export interface Answer {
   calls: ToolCall[];
   /** `length`: it ends where it had to, in its text or its last call. */
   finish: "stop" | "length" | "tool_calls";
-  /** Of all its model calls together; null if no server has counted. */
-  usage: Usage | null;
+  /** Of all its model calls together. */
+  usage: RunUsage;
   /** Who has answered: `local:…` or `openai:…`. */
   model: string | null;
   /** How often it has called its model. */
@@ -49,7 +49,7 @@ export function answer({ start, chosen }: Ask, clock: Clock, onText: (text: stri
   // A client that leaves early waits no longer.
   promise.catch(() => {});
   let [text, calls, steps] = ["", [] as ToolCall[], 0];
-  let usage: Usage | null = null;
+  const usage = newUsage();
   let model: string | null = null;
   let isTainted = false;
   let why: AppError | null = null;
@@ -69,10 +69,7 @@ export function answer({ start, chosen }: Ask, clock: Clock, onText: (text: stri
         if (chosen === null) onText(event.text);
         break;
       case "usage":
-        usage = {
-          promptTokens: (usage?.promptTokens ?? 0) + event.usage.promptTokens,
-          completionTokens: (usage?.completionTokens ?? 0) + event.usage.completionTokens,
-        };
+        addUsage(usage, event);
         break;
       case "asked":
         // Servers repeat their ids, and a caller tells its calls apart by them.

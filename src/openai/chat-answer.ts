@@ -36,8 +36,7 @@ export const ChatCompletion = z.lazy(() =>
     ),
     usage: z
       .object({ prompt_tokens: z.int(), completion_tokens: z.int(), total_tokens: z.int() })
-      .optional()
-      .describe("Absent if the model's server has not counted"),
+      .describe("Estimated where the model's server does not count"),
   }),
 );
 
@@ -76,20 +75,17 @@ export function chatCompletion(heading: Heading, answer: Answer): z.output<typeo
         finish_reason: answer.finish,
       },
     ],
-    ...(answer.usage && { usage: usageOf(answer.usage) }),
+    usage: usageOf(answer),
   };
 }
 
 const callsOf = ({ calls }: Answer) =>
   calls.map(({ id, name, input }) => ({ id, type: "function" as const, function: { name, arguments: input } }));
 
-const usageOf = ({
-  promptTokens,
-  completionTokens,
-}: NonNullable<Answer["usage"]>): z.output<typeof ChatCompletion>["usage"] => ({
-  prompt_tokens: promptTokens,
-  completion_tokens: completionTokens,
-  total_tokens: promptTokens + completionTokens,
+const usageOf = ({ usage }: Answer): z.output<typeof ChatCompletion>["usage"] => ({
+  prompt_tokens: usage.promptTokens,
+  completion_tokens: usage.completionTokens,
+  total_tokens: usage.promptTokens + usage.completionTokens,
 });
 
 /** The same as chunks. */
@@ -107,7 +103,7 @@ export function chatChunks(
     text: (piece) => choice({ content: piece }),
     end(answer) {
       const calls = callsOf(answer).map((call, index) => choice({ tool_calls: [{ index, ...call }] }));
-      const usage = withUsage && answer.usage ? [chunk([], usageOf(answer.usage))] : [];
+      const usage = withUsage ? [chunk([], usageOf(answer))] : [];
       return [...calls, choice({}, answer.finish), ...usage, DONE].join("");
     },
     fail: (error) => frameOf({ error: shown(error) }),

@@ -70,7 +70,7 @@ export const ResponseRecord = z.lazy(() =>
         total_tokens: z.int(),
       })
       .nullable()
-      .describe("Null if the model's server has not counted"),
+      .describe("Null while there is no answer; estimated where the model's server does not count"),
   }),
 );
 type ResponseRecord = z.output<typeof ResponseRecord>;
@@ -149,14 +149,13 @@ export function answeredResponse(open: OpenResponse, answer: Answer): ResponseRe
   });
 }
 
-const usageOf = ({ usage }: Answer): ResponseRecord["usage"] =>
-  usage && {
-    input_tokens: usage.promptTokens,
-    input_tokens_details: { cached_tokens: 0 },
-    output_tokens: usage.completionTokens,
-    output_tokens_details: { reasoning_tokens: 0 },
-    total_tokens: usage.promptTokens + usage.completionTokens,
-  };
+const usageOf = ({ usage }: Answer): ResponseRecord["usage"] => ({
+  input_tokens: usage.promptTokens,
+  input_tokens_details: { cached_tokens: usage.cachedTokens ?? 0 },
+  output_tokens: usage.completionTokens,
+  output_tokens_details: { reasoning_tokens: 0 },
+  total_tokens: usage.promptTokens + usage.completionTokens,
+});
 
 /** The same as events. */
 export function responseEvents(open: OpenResponse): AnswerWriter {

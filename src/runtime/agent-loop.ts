@@ -143,10 +143,7 @@ async function* oneStep(
           answer.calls.push({ ...namedCall(event.call), result: null });
           break;
         case "usage":
-          yield {
-            type: "usage",
-            usage: { promptTokens: event.promptTokens, completionTokens: event.completionTokens },
-          };
+          yield event;
           break;
         case "finish":
           answer.finish = event.reason;

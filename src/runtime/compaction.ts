@@ -80,10 +80,7 @@ async function* summarise(
       for (const event of batch) {
         if (event.type === "text") written += event.text;
         else if (event.type === "finish" && event.reason === "length") written += CUT_MARK;
-        else if (event.type === "usage") {
-          const { promptTokens, completionTokens } = event;
-          yield { type: "usage", usage: { promptTokens, completionTokens } };
-        }
+        else if (event.type === "usage") yield event;
       }
     }
     text = written.trim();

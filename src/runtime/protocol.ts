@@ -6,6 +6,7 @@ import type {
   ModelRequest,
   ToolCall,
   ToolDescription,
+  UsageOfCall,
 } from "../models/engine.ts";
 import type { ToolResult } from "../tools/tool.ts";
 
@@ -15,7 +16,7 @@ import type { ToolResult } from "../tools/tool.ts";
  * against 58 for a run with 200 turns). What is sent in one go is one text of several lines, since waking the other thread
  * costs as much as what it is told. A change that an older worker would misread increments the number.
  */
-export const PROTOCOL_VERSION = 10;
+export const PROTOCOL_VERSION = 11;
 
 /** Collects the lines that are sent before anything else runs, and posts them as one text. */
 export function createOutbox(post: (lines: string) => void): (line: string) => void {
@@ -228,7 +229,7 @@ export type LoopEvent =
   /** `step` counts from 1; `following` are the calls after the first of its step, which a crash must not lose. */
   | { type: "tool.started"; step: number; toolCallId: string; name: string; input: string; following: ToolCall[] }
   | { type: "tool.completed"; toolCallId: string; name: string; output: string; isError: boolean }
-  | { type: "usage"; usage: Usage }
+  | ({ type: "usage" } & UsageOfCall)
   /** The older messages have been summarised; or why they could not be. */
   | { type: "compacted"; text: string; items: string[] }
   | { type: "compaction.failed"; reason: string }

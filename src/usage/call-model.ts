@@ -91,8 +91,10 @@ function record({ clock, prices, callLog }: CallModelParts, call: ModelCall, ope
   let isSent = false;
   let answerBytes = 0;
 
+  const costOf = (counts: TokenCounts): number | null => costOfTokens(prices.get(model), counts);
+
   function add(outcome: string, counts: TokenCounts, estimated: boolean, isLast: boolean): void {
-    const cost = costOfTokens(prices.get(model), counts);
+    const cost = costOf(counts);
     const whose = { accountId, instanceId, agentId, runId, model, purpose, ofHost };
     const reservationId = isLast ? open.reservationId : null;
     const row = { ...whose, ...counts, outcome, cost, estimated, createdAt: isLast ? createdAt : clock.now() };
@@ -101,6 +103,7 @@ function record({ clock, prices, callLog }: CallModelParts, call: ModelCall, ope
   }
   const tookNothing = (error: string): boolean => TOOK_NOTHING.has(error) || (error === "cancelled" && !isSent);
   const estimate = (): TokenCounts => ({ ...probableTokens(call, answerBytes), cachedTokens: 0 });
+  const told = (counts: TokenCounts): ModelEvent => ({ type: "usage", ...counts, cost: costOf(counts) });
 
   return {
     sent: () => {
@@ -110,23 +113,26 @@ function record({ clock, prices, callLog }: CallModelParts, call: ModelCall, ope
       isSent = false;
       add("unavailable", NOTHING, false, false);
     },
-    /** The events, with an estimated usage before the end if the engine reports none. */
+    /** The events, with the cost of their usage, which is estimated if the engine reports none before the end. */
     saw(events: ModelEvent[]): ModelEvent[] {
-      for (const event of events) {
+      const seen = events.map((event) => {
         if (event.type === "text") answerBytes += Buffer.byteLength(event.text);
         else if (event.type === "tool_call")
           answerBytes += event.call.name.length + Buffer.byteLength(event.call.input);
-        else if (event.type === "usage") usage = { cachedTokens: 0, ...event };
-      }
-      if (usage !== null || events.at(-1)?.type !== "finish") return events;
-      return events.toSpliced(-1, 0, { type: "usage", ...estimate() });
+        else if (event.type === "usage") {
+          const { promptTokens, cachedTokens = 0, completionTokens } = event;
+          usage = { promptTokens, cachedTokens, completionTokens };
+          return told(usage);
+        }
+        return event;
+      });
+      if (usage === null && seen.at(-1)?.type === "finish") seen.splice(-1, 0, told(estimate()));
+      return seen;
     },
     /** `error` is how the last try has failed; null if it has answered. */
     end(error: string | null): void {
-      if (usage !== null) {
-        const { promptTokens, cachedTokens, completionTokens } = usage;
-        add(error ?? "answered", { promptTokens, cachedTokens, completionTokens }, false, true);
-      } else if (error !== null && tookNothing(error)) add(error, NOTHING, false, true);
+      if (usage !== null) add(error ?? "answered", usage, false, true);
+      else if (error !== null && tookNothing(error)) add(error, NOTHING, false, true);
       else add(error ?? "answered", estimate(), true, true);
     },
   };

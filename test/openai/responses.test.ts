@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type OpenAI from "openai";
+import { kindsOf, shownText } from "../messages/conversation.ts";
 import { BREAKING, PERSON, type Surface, startSurface, WEATHER } from "./surface.ts";
 
 let it: Surface;
@@ -115,6 +116,20 @@ test("previous_response_id continues a response, which is a conversation of orig
     { status: "completed", origin: { type: "openai", id: second.id }, model: "openai:mock", steps: 1 },
     { status: "completed", origin: { type: "openai", id: first.id } },
   ]);
+});
+
+test("the deltas of a response's run, joined, are the text of its message", async () => {
+  await it.begin();
+  await it.client.responses.create({ model: it.agent, input: "hi" });
+  const frames = await it.until("run.completed");
+  expect(kindsOf(frames).filter((kind) => kind !== "agent.updated")).toEqual([
+    "run.queued",
+    "run.started",
+    "message.delta",
+    "message.completed",
+    "run.completed",
+  ]);
+  expect(shownText(frames)).toBe(frames.find(({ event }) => event === "message.completed")?.data.message.message);
 });
 
 test("two responses may continue the same one: each goes on from what it names", async () => {

@@ -78,7 +78,7 @@ test("text alone completes the run, with its usage", async () => {
   expect(events).toEqual([
     { type: "step" },
     { type: "delta", text: "Hello" },
-    { type: "usage", usage: { promptTokens: 5, completionTokens: 2 } },
+    usage as LoopEvent,
     { type: "ended", outcome: { kind: "completed", finishReason: "stop" } },
   ]);
   expect(asked).toHaveLength(1);

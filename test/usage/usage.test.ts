@@ -55,6 +55,23 @@ test("the run tells what it took, who answered, and what it cost", async () => {
   expect(await runs()).toMatchObject([{ model: "openai:mock", usage: expected }]);
 });
 
+test("a response tells what came from a cache, and its run what it cost, of all its calls", async () => {
+  const usage = { prompt_tokens: 1000, completion_tokens: 10, prompt_tokens_details: { cached_tokens: 400 } };
+  const lookFirst = { index: 0, id: "call_a", function: { name: "now", arguments: "{}" } };
+  const last = `data: ${JSON.stringify({ choices: [], usage })}\n\ndata: [DONE]\n\n`;
+  const chunk = (delta: object) =>
+    `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason: "stop" }] })}\n\n`;
+  it.when(
+    "twice",
+    { kind: "raw", chunks: [chunk({ tool_calls: [lookFirst] }), last] },
+    { kind: "raw", chunks: [chunk({ content: "ok" }), last] },
+  );
+  const { body } = await it.person.ask("POST", "/v1/responses", { model: it.agent, input: "twice" });
+  expect(body.usage).toMatchObject({ input_tokens: 2000, input_tokens_details: { cached_tokens: 800 } });
+  const expected = { promptTokens: 2000, completionTokens: 20, totalTokens: 2020, cachedTokens: 800, cost: "0.003400" };
+  expect(await runs()).toMatchObject([{ steps: 2, usage: expected }]);
+});
+
 test("a call that reports no usage is counted by an estimate, never as nothing", async () => {
   it.when("silent", {
     kind: "raw",

@@ -7260,8 +7260,8 @@ export interface operations {
                             /** @enum {string} */
                             finish_reason: "stop" | "length" | "tool_calls";
                         }[];
-                        /** @description Absent if the model's server has not counted */
-                        usage?: {
+                        /** @description Estimated where the model's server does not count */
+                        usage: {
                             prompt_tokens: number;
                             completion_tokens: number;
                             total_tokens: number;
@@ -7541,7 +7541,7 @@ export interface operations {
                         /** @constant */
                         truncation: "auto";
                         metadata: Record<string, never>;
-                        /** @description Null if the model's server has not counted */
+                        /** @description Null while there is no answer; estimated where the model's server does not count */
                         usage: {
                             input_tokens: number;
                             input_tokens_details: {

@@ -1,4 +1,4 @@
-import type { ToolCall } from "../../models/engine.ts";
+import type { ToolCall, UsageOfCall } from "../../models/engine.ts";
 import { inputAsJson } from "../../runtime/call-input.ts";
 import type { LoopEvent, LoopOutcome } from "../../runtime/protocol.ts";
 import type { EndedCall } from "../../usage/call-log.ts";
@@ -27,6 +27,8 @@ export interface Progress {
 /** The cost is in millionths of a US dollar; null where no price is known. */
 export type RunUsage = Pick<Run, "promptTokens" | "completionTokens" | "cachedTokens" | "cost">;
 
+export const newUsage = (): RunUsage => ({ promptTokens: 0, completionTokens: 0, cachedTokens: null, cost: null });
+
 export const newProgress = (run: Run, text = ""): Progress => {
   const { model, steps, promptTokens, completionTokens, cachedTokens, cost } = run;
   return {
@@ -47,14 +49,21 @@ export const savedOf = ({ model, steps, usage }: Pick<Progress, "model" | "steps
   ...usage,
 });
 
+/** Adds what one call took. */
+export function addUsage(
+  usage: RunUsage,
+  { promptTokens, completionTokens, cachedTokens = 0, cost = null }: UsageOfCall,
+): void {
+  usage.promptTokens += promptTokens;
+  usage.completionTokens += completionTokens;
+  usage.cachedTokens = (usage.cachedTokens ?? 0) + cachedTokens;
+  if (cost !== null) usage.cost = (usage.cost ?? 0) + cost;
+}
+
 /** Adds what model calls took. Returns whether there were any. */
 export function addCalls(progress: Progress, calls: readonly EndedCall[]): boolean {
-  const { usage } = progress;
   for (const { call } of calls) {
-    usage.promptTokens += call.promptTokens;
-    usage.completionTokens += call.completionTokens;
-    usage.cachedTokens = (usage.cachedTokens ?? 0) + call.cachedTokens;
-    if (call.cost !== null) usage.cost = (usage.cost ?? 0) + call.cost;
+    addUsage(progress.usage, call);
     if (call.outcome === "answered") progress.model = call.model;
   }
   return calls.length > 0;
