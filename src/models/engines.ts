@@ -39,7 +39,7 @@ export function createEngines(
     ...(answerTokens === undefined ? {} : { answerTokens }),
   });
   const openAiEngine = openai && createOpenAiEngine(openai);
-  const ownEngine = ownServers && createOwnServerEngine(ownServers, openai?.answerTokens);
+  const ownEngine = ownServers && createOwnServerEngine(ownServers, answerTokens);
 
   /** Throws `ModelError` for a model that this host has not, or does not let agents use. */
   function ofHost(model: string): ModelEngine {

@@ -28,13 +28,13 @@ afterAll(async () => {
 });
 
 /** An instance with these secrets, and an agent in it. */
-async function start(secrets: Record<string, string>, model: string | null) {
-  const { instanceId } = (await person.ask("POST", "/v1/instances", { name: "home" })).body;
+async function start(secrets: Record<string, string>, model: string | null, owner = person) {
+  const { instanceId } = (await owner.ask("POST", "/v1/instances", { name: "home" })).body;
   const at = `/v1/instances/${instanceId}`;
-  const set = (values: Record<string, string>) => person.ask("POST", `${at}/secrets`, { secrets: values });
+  const set = (values: Record<string, string>) => owner.ask("POST", `${at}/secrets`, { secrets: values });
   if (Object.keys(secrets).length > 0) await set(secrets);
-  const created = await person.ask("POST", `${at}/agents`, { name: "Ada", model });
-  const say = () => person.ask("POST", `${at}/agents/${created.body.agentId}/messages`, { message: "Hello?" });
+  const created = await owner.ask("POST", `${at}/agents`, { name: "Ada", model });
+  const say = () => owner.ask("POST", `${at}/agents/${created.body.agentId}/messages`, { message: "Hello?" });
   return { at, instanceId, created, say, set };
 }
 
@@ -96,6 +96,18 @@ test("its owner is told what it says, without the key", async () => {
   ownServer.script({ kind: "status", status: 403, body: { error: { message: `no rights for ${KEY}` } } });
   const { body } = await say();
   expect(body.error.message).toContain("check the secret OPENAI_API_KEY and its rights: no rights for …");
+});
+
+test("the longest answer is what the operator has set, also on a host without a server of its own", async () => {
+  const settings = { ROOST_ANSWER_TOKENS: "64", ROOST_EGRESS: `public,127.0.0.1:${ownServer.port}` };
+  const alone = await startTestServer(settings);
+  try {
+    const { say } = await start({ OPENAI_BASE_URL: ownServer.url }, "openai:their-model", await alone.signUp());
+    expect((await say()).status).toBe(200);
+    expect(ownServer.requests.at(-1)?.body.max_tokens).toBe(64);
+  } finally {
+    await alone.stop();
+  }
 });
 
 test("a run that is cancelled leaves its own server at once", async () => {
