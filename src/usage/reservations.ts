@@ -95,11 +95,14 @@ export function createReservations(parts: ReservationParts): Reservations {
     }
   }
 
+  const costOf = (model: string, tokens: TokensOfRow): number | null =>
+    costOfTokens(prices.get(model), { ...tokens, cachedTokens: 0 });
+
   /** Throws `forbidden` if a cost is limited and nobody knows it: it might be anything. */
-  function mostOf(limited: readonly Limited[], model: string, promptTokens: number, completionTokens: number): Spent {
-    const cost = costOfTokens(prices.get(model), { promptTokens, cachedTokens: 0, completionTokens });
+  function mostOf(limited: readonly Limited[], model: string, tokens: TokensOfRow): Spent {
+    const cost = costOf(model, tokens);
     if (cost === null) requireNoCostLimit(limited, model);
-    return { tokens: promptTokens + completionTokens, cost: cost ?? 0 };
+    return { tokens: tokens.promptTokens + tokens.completionTokens, cost: cost ?? 0 };
   }
 
   async function inLine<T>(accountId: string, work: (line: Line) => Promise<T>): Promise<T> {
@@ -167,14 +170,13 @@ export function createReservations(parts: ReservationParts): Reservations {
         // Read again: limits may have changed while the call waited.
         const { limited } = limitsFor(caller, call.runId ?? null);
         const createdAt = clock.now();
-        const most = mostOf(limited, model, tokens.promptTokens, tokens.completionTokens);
-        const held = budgets.reserve(caller, limited, most, createdAt);
+        const held = budgets.reserve(caller, limited, mostOf(limited, model, tokens), createdAt);
         if (held === "busy") return null;
         store.afterCommit(
           () => {},
           () => giveBack(caller.accountId, held),
         );
-        const reservationId = queries.reserve(rowOf(call, model, caller, tokens, most.cost, createdAt));
+        const reservationId = queries.reserve(rowOf(call, model, caller, tokens, costOf(model, tokens), createdAt));
         return { ...opened(caller, model, limited, held, createdAt), reservationId };
       };
       const open = await store.commitSoon(() => refuse(attempt), "full", caller.accountId);
@@ -194,8 +196,7 @@ export function createReservations(parts: ReservationParts): Reservations {
     const write = () => {
       if (isSettled) return;
       const tokens = mostTokens();
-      const cost = costOfTokens(prices.get(model), { ...tokens, cachedTokens: 0 });
-      const written = queries.reserve(rowOf(call, model, caller, tokens, cost, open.createdAt));
+      const written = queries.reserve(rowOf(call, model, caller, tokens, costOf(model, tokens), open.createdAt));
       store.afterCommit(() => {
         reservationId = written;
       });
@@ -235,7 +236,10 @@ export function createReservations(parts: ReservationParts): Reservations {
     requireRoom(whose, model, answerTokens) {
       const { caller, limited } = lookUp(whose, model, null);
       if (limited.length === 0) return;
-      refuse(() => budgets.require(limited, caller.accountId, mostOf(limited, model, 1, answerTokens()), clock.now()));
+      refuse(() => {
+        const most = mostOf(limited, model, { promptTokens: 1, completionTokens: answerTokens() });
+        budgets.require(limited, caller.accountId, most, clock.now());
+      });
     },
     figures: () => ({ ...figures, waiting: lines.values().reduce((sum, { waiting }) => sum + waiting.size, 0) }),
   };

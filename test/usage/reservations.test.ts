@@ -78,6 +78,12 @@ test("a call that is cancelled while its reservation is being committed waits no
   expect(figures()).toEqual({ held: 1, waiting: 0, refused: 0 });
 });
 
+test("what a call may cost is written as unknown where no price is known, and a token limit holds all the same", async () => {
+  const costs = () => store.sqlite.query("SELECT cost FROM model_reservations").values();
+  await reservationsOf().open("ada");
+  expect(costs()).toEqual([[null]]);
+});
+
 test("what an account's calls give back wakes its own waiting calls, and nobody else's", async () => {
   const { open, looks, figures } = reservationsOf();
   const first = await open("ada");
