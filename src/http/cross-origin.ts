@@ -5,7 +5,8 @@ type Answer = (request: Request) => Response | Promise<Response>;
 /** What pages may read besides the body. */
 const SHOWN = [
   ...["X-Request-Id", "Retry-After", "ETag", "Allow", "WWW-Authenticate", "Location"],
-  ...["Idempotent-Replayed", "Content-Disposition", "X-Should-Retry", "Last-Event-ID"],
+  ...["Idempotent-Replayed", "Content-Disposition", "X-Should-Retry", "Last-Event-ID", "Preference-Applied"],
+  ...["PAYMENT-REQUIRED", "PAYMENT-RESPONSE", "X-PAYMENT-RESPONSE"],
 ].join(", ");
 const METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE";
 /** Browsers ask once in this time, for each path and method. */

@@ -31,9 +31,9 @@ test.each([APP, "http://localhost:5173"])(
 
     const { status, headers } = await ada.ask("GET", "/v1/auth/me", undefined, { Origin: origin });
     expect([status, headers.get("access-control-allow-origin"), headers.get("vary")]).toEqual([200, origin, "Origin"]);
-    for (const name of ["Retry-After", "Last-Event-ID"]) {
-      expect(headers.get("access-control-expose-headers")).toContain(name);
-    }
+    const shown = headers.get("access-control-expose-headers")?.split(", ");
+    const payment = ["PAYMENT-REQUIRED", "PAYMENT-RESPONSE", "X-PAYMENT-RESPONSE"];
+    expect(shown).toEqual(expect.arrayContaining(["Retry-After", "Last-Event-ID", "Preference-Applied", ...payment]));
     expect(headers.get("access-control-allow-credentials")).toBeNull();
   },
 );
