@@ -177,7 +177,7 @@ async function replayed(
     return again;
   } catch (thrown) {
     const error = toAppError(thrown);
-    if (KEPT_ERRORS.has(error.status)) error.headers[mark] = "true";
+    if (error.isOfRun || KEPT_ERRORS.has(error.status)) error.headers[mark] = "true";
     throw error;
   }
 }

@@ -31,6 +31,8 @@ export interface AppErrorOptions {
   headers?: Record<string, string>;
   /** False if the fault is in a header that the `Idempotency-Key` does not cover: the same key may be used again. */
   isKept?: false;
+  /** True for what the request's run has failed with: the same key gets it again. */
+  isOfRun?: true;
   /** The field or parameter that is wrong. */
   param?: string;
   /** Members beside `error` in the body, such as the `x402` object of a 402. */
@@ -43,6 +45,7 @@ export class AppError extends Error {
   readonly status: number;
   readonly headers: Record<string, string>;
   readonly isKept: boolean;
+  readonly isOfRun: boolean;
   readonly param: string | null;
   readonly reason: string | undefined;
   readonly body: Record<string, unknown>;
@@ -57,6 +60,7 @@ export class AppError extends Error {
       this.headers["Retry-After"] = String(Math.max(1, Math.ceil(options.retryAfterSeconds)));
     }
     this.isKept = options.isKept ?? true;
+    this.isOfRun = options.isOfRun ?? false;
     this.param = options.param ?? null;
     this.reason = options.reason;
     this.body = options.body ?? {};

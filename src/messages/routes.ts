@@ -288,5 +288,6 @@ function replyOf({ run, reply }: EndedRun, clock: Clock): MessageRecord {
   const { errorCode, errorMessage, retryAt } = run;
   throw new AppError(errorCode ?? "internal_error", errorMessage ?? "the run failed", {
     retryAfterSeconds: secondsUntil(clock, retryAt),
+    isOfRun: true,
   });
 }

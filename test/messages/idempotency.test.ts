@@ -68,6 +68,7 @@ test("the same key with another message is 409, and a failed run is not run agai
   it.when("refused", { kind: "text", tokens: ["too late"] });
   const again = await it.send("refused", {}, headers);
   expect([first.status, again.status]).toEqual([502, 502]);
+  expect([first, again].map(({ headers }) => headers.get("idempotent-replayed"))).toEqual([null, "true"]);
   expect(again.body.error.message).toBe(first.body.error.message);
   expect((await it.send("another", {}, headers)).status).toBe(409);
   expect(await userMessages()).toBe(1);

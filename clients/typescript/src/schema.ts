@@ -2692,6 +2692,7 @@ export interface components {
             headers: {
                 "X-Request-Id": components["headers"]["requestId"];
                 "Retry-After": components["headers"]["retryAfter"];
+                "Idempotent-Replayed": components["headers"]["replayed"];
                 [name: string]: unknown;
             };
             content: {
@@ -2703,6 +2704,7 @@ export interface components {
         model_error_or_output_invalid_or_loop_detected: {
             headers: {
                 "X-Request-Id": components["headers"]["requestId"];
+                "Idempotent-Replayed": components["headers"]["replayed"];
                 [name: string]: unknown;
             };
             content: {
@@ -2725,6 +2727,7 @@ export interface components {
         model_error: {
             headers: {
                 "X-Request-Id": components["headers"]["requestId"];
+                "Idempotent-Replayed": components["headers"]["replayed"];
                 [name: string]: unknown;
             };
             content: {
