@@ -91,20 +91,24 @@ export async function* readTar(source: AsyncIterable<Uint8Array>, maxHeaders: nu
   const input = new ByteReader(source);
   try {
     let given: { name?: string; size?: number } = {};
+    const described = new Set<string>();
     let headers = 0;
     for (let block = await input.take(BLOCK); !isZero(block); block = await input.take(BLOCK)) {
       if (++headers > maxHeaders) throw new TarError(`it has more than ${maxHeaders} headers`);
       const { name, size, type } = parseHeader(block);
       if (type === PAX_TYPE || type === PAX_GLOBAL_TYPE || type === GNU_NAME_TYPE) {
         if (size > MAX_META_BYTES) throw new TarError("it has a header that is too long");
+        if (described.has(type)) throw new TarError("it describes a file twice");
+        described.add(type);
         const meta = await input.take(size);
         await input.skip(paddingOf(size));
         if (type === PAX_TYPE) given = { ...given, ...parsePax(meta) };
-        else if (type === GNU_NAME_TYPE) given = { ...given, name: textOf(meta).replace(/\0+$/, "") };
+        else if (type === GNU_NAME_TYPE) given = { ...given, name: textIn(meta, 0, size) };
         continue;
       }
       const file = { name: given.name ?? name, size: given.size ?? size };
       given = {};
+      described.clear();
       if (type === FOLDER_TYPE) continue;
       if (!FILE_TYPES.has(type)) throw new TarError(`it holds "${file.name.slice(0, 200)}", which is not a plain file`);
       // Before POSIX, a folder was a file whose name ends in a slash.

@@ -2,7 +2,7 @@ import { afterAll, expect, test } from "bun:test";
 import fs from "node:fs";
 import { gzipSync } from "node:zlib";
 import { tarEnd, tarHeader, tarPadding } from "../../src/bundles/tar.ts";
-import { bundleOf, type Given, headerOf, manifest, tarOf } from "./archives.ts";
+import { bundleOf, filesIn, type Given, headerOf, manifest, tarOf } from "./archives.ts";
 import { startWorld } from "./world.ts";
 
 const world = await startWorld({ ROOST_WRITES_PER_SECOND: "100000" });
@@ -120,6 +120,9 @@ const REFUSED: Record<string, () => Uint8Array> = {
   "a file with holes": () => withRaw(headerOf("x", "x", "", 20), Buffer.alloc(512, 0x39)),
   "a header of many megabytes": () => withRaw(headerOf("x", "x", "", 8_000_000), Buffer.alloc(8_000_512)),
   "a GNU name of many megabytes": () => withRaw(headerOf("L", "x", "", 8_000_000), Buffer.alloc(8_000_512)),
+  "a file that is named twice": () => withRaw(gnuNameOf("a"), gnuNameOf("b"), headerOf("0", "workspace/a.md")),
+  "a file that is described twice": () =>
+    withRaw(paxOf("mtime", "1"), gnuNameOf("a"), paxOf("mtime", "2"), headerOf("0", "workspace/a.md")),
   "a size that is a lie": () => withRaw(paxOf("size", "99999999999"), headerOf("0", "workspace/a.md")),
   "a size that is no number": () => withRaw(paxOf("size", "-1"), headerOf("0", "workspace/a.md")),
   "a file that is too large": () => bundleOf(manifest(), ["workspace/a.bin", new Uint8Array(256 * 1024 + 1)]),
@@ -150,6 +153,12 @@ function paxOf(key: string, value: string): Buffer {
   return Buffer.concat([headerOf("x", "pax", "", size), Buffer.from(record), tarPadding(size)]);
 }
 
+/** What GNU tar writes before a file with a long name. */
+function gnuNameOf(name: string): Buffer {
+  const size = Buffer.byteLength(name);
+  return Buffer.concat([headerOf("L", "././@LongLink", "", size), Buffer.from(name), tarPadding(size)]);
+}
+
 /** A gigabyte and a half of zeros behind a manifest, in a file of an unknown part. */
 function bomb(): Buffer {
   const size = 1_500_000_000;
@@ -169,6 +178,13 @@ test.each(Object.keys(REFUSED))("%s is refused, and leaves nothing", async (what
   expect(answer.body.error.message.length).toBeLessThan(500);
   await world.server.app.settled();
   expect(everything()).toEqual(before);
+});
+
+test("a long name ends at its first NUL, whatever comes then", async () => {
+  const name = `workspace/${"a".repeat(120)}.md`;
+  const padded = `${name}\0${"\0".repeat(8_000)}x`;
+  const archive = Buffer.concat([tarOf([manifest()]).subarray(0, -1024), gnuNameOf(padded), headerOf("0", "x"), tarEnd()]);
+  expect([...(await filesIn(gzipSync(archive))).keys()]).toEqual(["manifest.json", name]);
 });
 
 test("an archive that is too long is refused before it is read", async () => {
