@@ -1,8 +1,17 @@
 import { afterAll, beforeEach, expect } from "bun:test";
 import { faultsOf } from "../support/axe.ts";
 import { browserTest } from "../support/browser.ts";
+import { storeApproval } from "../support/stored-approval.ts";
 import type { Person } from "../support/test-server.ts";
-import { lookAgain, openAs, startWithModel, withConsole, withConsoleAs } from "./with-console.ts";
+import {
+  lookAgain,
+  openAs,
+  signUpWithAgent,
+  startWithModel,
+  tooWide,
+  withConsole,
+  withConsoleAs,
+} from "./with-console.ts";
 
 const LAPTOP = { width: 1366, height: 640 };
 const PHONE = { width: 390, height: 844 };
@@ -57,6 +66,69 @@ browserTest(
         }
       },
     );
+  },
+);
+
+browserTest("at every width the header's words stay whole and inside of it, also while an approval waits", async () => {
+  const { person, instancePath, agentPath } = await signUpWithAgent(server);
+  const [instanceId = "", agentId = ""] = [instancePath, agentPath].map((path) => path.split("/").at(-1));
+  storeApproval(server, { accountId: person.accountId, instanceId, agentId });
+  await withConsoleAs(server, person, async (page) => {
+    await page.locator("#open-count", { hasText: "1" }).waitFor();
+    for (const width of [320, 360, 412, 430, 560, 640, 768, 840, 1280]) {
+      await page.setViewportSize({ width, height: 800 });
+      expect([width, await tooWide(page)]).toEqual([width, false]);
+      const outside = await page.locator(".top").evaluate((header) => {
+        const frame = header.getBoundingClientRect();
+        return [...header.querySelectorAll(".brand, .tabs a, .purse")].filter((link) => {
+          const { left, right, top, bottom, width, height } = link.getBoundingClientRect();
+          const isInside = left >= 0 && right <= innerWidth && top >= frame.top && bottom <= frame.bottom;
+          // Letters below each other are higher than a line.
+          return width > 0 && !(isInside && height < 48);
+        });
+      });
+      expect([width, outside.length]).toEqual([width, 0]);
+    }
+  });
+});
+
+browserTest(
+  "in a low window what is said and the box to answer in fit beside each other, by scrolling the page",
+  async () => {
+    const { person: newcomer } = await signUpWithAgent(server);
+    await talkAtLength();
+    const sizes = [
+      [740, 360],
+      [640, 400],
+      [360, 380],
+      [360, 340],
+      [320, 256],
+    ] as const;
+    for (const whose of [newcomer, person]) {
+      await withConsoleAs(server, whose, async (page) => {
+        const ideas = page.locator("#chat-ideas");
+        if (whose === person) await page.getByText("Question 7", { exact: true }).waitFor();
+        else await ideas.waitFor();
+        for (const [width, height] of sizes) {
+          await page.setViewportSize({ width, height });
+          await page.locator("#chat-send").scrollIntoViewIfNeeded();
+          await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight));
+          const boxOf = async (id: string) => (await page.locator(id).boundingBox()) ?? expect.unreachable();
+          const [frame, input, send] = [
+            await boxOf("#log-frame"),
+            await boxOf("#chat-input"),
+            await boxOf("#chat-send"),
+          ];
+          const size = `${width}x${height}`;
+          expect([size, input.y >= frame.y + frame.height, send.y + send.height <= height]).toEqual([size, true, true]);
+          expect([size, frame.height > 90, input.height > 40]).toEqual([size, true, true]);
+          expect([size, await tooWide(page)]).toEqual([size, false]);
+          if (whose !== newcomer) continue;
+          // What is proposed scrolls above the box, and can be pressed there.
+          for (const idea of await ideas.locator("button").all()) await idea.click({ trial: true });
+        }
+      });
+    }
   },
 );
 
