@@ -1,3 +1,4 @@
+import { focusNear } from "./focus.ts";
 import { toldError } from "./told-error.ts";
 
 /** The page's element with this id. Throws if the page and its scripts do not match. */
@@ -40,16 +41,19 @@ export const nameOf = (name: string): HTMLElement => make("bdi", "", name);
 
 /**
  * Runs the action of a button or form, with its buttons disabled meanwhile. An error is shown in the `role="alert"` of
- * its section, with the next step.
+ * its section, with the next step. The focus that a disabled button loses comes back, unless it is elsewhere by then.
  */
 export async function attempt(control: HTMLElement, work: () => Promise<void>): Promise<void> {
   const buttons = control instanceof HTMLButtonElement ? [control] : [...control.querySelectorAll("button")];
   if (buttons.some((button) => button.disabled)) return;
+  const focused = buttons.find((button) => button === document.activeElement);
+  const returnFocus = focused ? focusNear(focused) : () => undefined;
   for (const button of buttons) button.disabled = true;
   try {
     await reportErrors(control, work);
   } finally {
     for (const button of buttons) button.disabled = false;
+    returnFocus();
   }
 }
 

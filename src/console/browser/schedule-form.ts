@@ -112,7 +112,10 @@ export function armScheduleForm(
   zone.defaultValue = ownZone();
   askBeforeLeaving(isWritten);
   form.addEventListener("input", show);
-  part("schedule-cancel", HTMLButtonElement).addEventListener("click", reset);
+  part("schedule-cancel", HTMLButtonElement).addEventListener("click", () => {
+    reset();
+    fold.querySelector("summary")?.focus();
+  });
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     check(wishes());
