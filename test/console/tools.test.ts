@@ -159,7 +159,7 @@ browserTest("an agent whose model calls no tools says so, and an agent that is g
   });
 });
 
-browserTest("the context shows each part of the next prompt, with its tokens and its text", async () => {
+browserTest("the context shows each part of the next prompt as it is now, with its tokens and its text", async () => {
   await withTools(async (page) => {
     await page.locator("#agent-parts").getByText("Context").click();
     const parts = page.locator("#context-list > li");
@@ -175,5 +175,17 @@ browserTest("the context shows each part of the next prompt, with its tokens and
     const bar = soul.getByRole("meter", { name: "Tokens of SOUL.md" });
     expect(Number(await bar.getAttribute("aria-valuenow"))).toBe(shown.tokens);
     expect(await faultsOf(page)).toEqual([]);
+    // A long text scrolls by keyboard.
+    await page.keyboard.press("Tab");
+    expect(await soul.locator("pre").evaluate((text) => text === document.activeElement)).toBe(true);
+
+    await person.fetch("PUT", `${agentPath}/files/SOUL.md`, "You are a lighthouse keeper.");
+    await page.locator("#agent-parts").getByText("Memory").click();
+    await page.locator("#memory").waitFor();
+    const again = page.waitForResponse("**/context");
+    await page.locator("#agent-parts").getByText("Context").click();
+    await again;
+    await soul.locator("summary").click();
+    expect(await soul.locator("pre").textContent()).toContain("You are a lighthouse keeper.");
   });
 });

@@ -12,11 +12,14 @@ import { openSkills } from "./skills.ts";
 import { openTools } from "./tools.ts";
 import { AGENT_PARTS, type AgentPart } from "./views.ts";
 
+/** Read each time: an agent changes its files while it works, and the other parts change what its prompt holds. */
+const CHANGING: ReadonlySet<AgentPart> = new Set(["files", "context"]);
+
 /** The page about an agent. It shows one part at a time; the parts' links are made for the agent that is open. */
 export interface AgentPage {
   /** Opens it for this agent: what its parts show is read anew. */
   open(choice: Choice): void;
-  /** Shows a part, which is read when it is shown first; errors are shown in it. */
+  /** Shows a part, which is read when it is shown first, or each time; errors are shown in it. */
   show(part: AgentPart): Promise<void>;
 }
 
@@ -89,8 +92,7 @@ export function createAgentPage(facts: Facts, imported: () => Promise<void>): Ag
       const isStillOpen = () => choice === opened;
       const reading = async () => {
         await load(wanted, choice);
-        // Its agent may change its files while it works.
-        if (isStillOpen() && wanted !== "files") read.add(wanted);
+        if (isStillOpen() && !CHANGING.has(wanted)) read.add(wanted);
       };
       await reportErrors(part(wanted, HTMLElement), reading, isStillOpen);
     },

@@ -52,7 +52,14 @@ function rowOf({ name, tokens, pieces }: Row, most: number): HTMLLIElement {
   const title = make("summary", "", make("span", "", name + count), bar, make("small", "soft", `${tokens} tokens`));
   const fold = make("details", "context-piece", title);
   // Only once somebody looks: there may be hundreds.
-  const fill = () => fold.append(...pieces.map(({ text }) => make("pre", "", text)));
+  const fill = () => fold.append(...pieces.map(textOf));
   fold.addEventListener("toggle", fill, { once: true });
   return make("li", "", fold);
+}
+
+function textOf({ text }: Piece): HTMLPreElement {
+  const shown = make("pre", "", text);
+  // It scrolls, so it must be reachable by keyboard.
+  shown.tabIndex = 0;
+  return shown;
 }
