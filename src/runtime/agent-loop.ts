@@ -70,7 +70,7 @@ async function* steps(run: RunInput, parts: LoopParts): AsyncGenerator<LoopEvent
   let repairs = 0;
   // Journaled steps are not repeated, but after a crash their text is shown again.
   for (const [at, step] of run.journal.entries()) {
-    if (step.text !== "" && !run.journalShown) yield { type: "delta", text: step.text };
+    if (shown && step.text !== "" && !run.journalShown) yield { type: "delta", text: step.text };
     shown?.end(step.text);
     if (yield* makeCalls(at + 1, step, parts, transcript)) return { kind: "waiting" };
   }

@@ -235,6 +235,13 @@ test("what is said before a call and after it are two paragraphs, also after a w
   expect(twice.asked[0]?.at(-2)?.content).toBe("I see.");
 });
 
+test("after a crash, what it said on the way to an answer of a given form is not shown either", async () => {
+  const journal = [{ text: "I will look.", calls: [made("a", "noon")] }];
+  const limits = { output: { name: "time", schema: { type: "object" } } };
+  const { events } = await play({ answers: [[text('{"hour":12}')]], run: { journal, limits } });
+  expect(spoken(events)).toBe('{"hour":12}');
+});
+
 test("steps of an earlier attempt count towards the limit", async () => {
   const journal = Array.from({ length: 18 }, (_, at) => ({ text: "", calls: [made("a", `out ${at}`)] }));
   const { asked } = await play({ answers: [[[call("b")]]], run: { journal } });
