@@ -18,8 +18,9 @@ public_url = "https://roost.example"
 \`\`\`
 
 The command line (\`--data\`, \`--host\`, \`--port\`) overrides the environment, which overrides the file. If a name is
-unknown or a value invalid, the server does not start: it prints a line for each and exits with code 78. \`roost config\`
-shows every setting's value and where it comes from, with secrets masked.`;
+unknown or a value invalid, the server does not start: it prints a line for each and exits with code 78. A relative path in
+the file is relative to the data folder. \`roost config\` shows every setting's value and where it comes from, with secrets
+masked.`;
 
 export function settingsPage(): string {
   const groups = GROUPS.map(([title, settings]) =>

@@ -21,7 +21,7 @@ export class ConfigError extends Error {
 
 export interface SettingValue {
   name: string;
-  /** As written, or the default; secrets are masked. */
+  /** As written, or the default; paths are absolute, and secrets masked. */
   value: string;
   source: "default" | "environment" | "command line" | string;
 }
@@ -70,9 +70,18 @@ export function loadConfig(environment: Environment, overrides: Overrides = {}):
             : [setting.fallback, "default"];
     const read = setting.read(written);
     const shown = written === "" ? "" : (setting.hide?.(written) ?? written);
-    if (read === undefined) problems.push(`${name} is "${shown}" (${source}): expected ${setting.expects}`);
-    else settings.push({ name, value: shown, source });
-    return read;
+    if (read === undefined) {
+      problems.push(`${name} is "${shown}" (${source}): expected ${setting.expects}`);
+      return undefined;
+    }
+    if (!setting.isPath || typeof read !== "string" || IS_URL.test(read)) {
+      settings.push({ name, value: shown, source });
+      return read;
+    }
+    // The same for every command: those of the file do not depend on where one runs.
+    const path = source === file.path ? resolve(dirname(file.path), read) : resolve(read);
+    settings.push({ name, value: path, source });
+    return path as T;
   }
   function values<S>(group: S): Values<S> {
     if (isSetting(group)) return value(group) as Values<S>;
@@ -84,7 +93,7 @@ export function loadConfig(environment: Environment, overrides: Overrides = {}):
   const config = values(SETTINGS);
   problems.push(...clashes(config));
   if (problems.length > 0) throw new ConfigError(...problems);
-  return { config: { ...config, dataDir: resolve(config.dataDir) }, settings };
+  return { config, settings };
 }
 
 /** Settings that are valid alone but contradict each other, or name what is not there. An invalid one is undefined here. */
@@ -117,6 +126,8 @@ function clashes(config: Partial<Config>): string[] {
   }
   return problems;
 }
+
+const IS_URL = /^[a-z0-9]+:\/\//;
 
 const MAX_FACILITATED_TOP_UP: Micros = 1_000_000n;
 

@@ -14,6 +14,8 @@ export interface Setting<T> {
   expects: string;
   /** Parses a value. Undefined if it is not in the expected format. */
   read(text: string): T | undefined;
+  /** It names a file or folder, from which `loadConfig` makes an absolute path, or a URL. */
+  isPath?: true;
   secret?: true;
   /** The value as it may be shown; absent if it need not be hidden. */
   hide?(written: string): string;
@@ -39,6 +41,8 @@ export const text = (
   expects,
   read: (value) => (form.test(value) ? value : undefined),
 });
+
+export const path = <T extends string | null>(setting: Setting<T>): Setting<T> => ({ ...setting, isPath: true });
 
 /** Optional: empty, the default, means null. */
 export const orNull = (setting: Setting<string>): Setting<string | null> => ({

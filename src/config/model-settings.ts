@@ -1,5 +1,5 @@
 import { MODEL_NAME } from "../models/store/names.ts";
-import { byDefault, list, masked, orEmpty, orNull, type Setting, text, url, whole } from "./forms.ts";
+import { byDefault, list, masked, orEmpty, orNull, path, type Setting, text, url, whole } from "./forms.ts";
 
 /** Which models answer, and where they come from. */
 export const models = {
@@ -28,12 +28,13 @@ export const models = {
   openAiApiKey: masked(
     orNull(text("ROOST_OPENAI_API_KEY", "", "the key for that server", { expects: "a key", form: /^\S+$/ })),
   ),
-  /** The path of a file. */
-  modelPrices: orNull(
-    text("ROOST_MODEL_PRICES", "", "a JSON file of prices: USD a million tokens, by model", {
-      expects: "the path of a file",
-      form: /\S/,
-    }),
+  modelPrices: path(
+    orNull(
+      text("ROOST_MODEL_PRICES", "", "a JSON file of prices: USD a million tokens, by model", {
+        expects: "the path of a file",
+        form: /\S/,
+      }),
+    ),
   ),
   tokensPerDay: tokens("ROOST_TOKENS_PER_DAY", "tokens that an account may take of the host's models in a day (UTC)"),
   tokensPerMonth: tokens("ROOST_TOKENS_PER_MONTH", "the same in a calendar month"),

@@ -13,6 +13,7 @@ import {
   oneOf,
   orEmpty,
   orNull,
+  path,
   type Setting,
   text,
   url,
@@ -37,10 +38,12 @@ const place = {
   dataDir: {
     ...byDefault(
       "`$XDG_DATA_HOME/roost`, else `~/.local/share/roost`",
-      text("ROOST_DATA_DIR", dataHome(), "the folder that holds everything Roost writes (--data)", {
-        expects: "a folder",
-        form: /\S/,
-      }),
+      path(
+        text("ROOST_DATA_DIR", dataHome(), "the folder that holds everything Roost writes (--data)", {
+          expects: "a folder",
+          form: /\S/,
+        }),
+      ),
     ),
     notInFile: true,
   } satisfies Setting<string>,
@@ -224,18 +227,22 @@ const backups = {
   backupKeep: whole("ROOST_BACKUP_KEEP", 7, "how many of those backups are kept", { max: 1_000 }),
   backupTo: byDefault(
     "`backups` in the data folder",
-    orNull(
-      text("ROOST_BACKUP_TO", "", "where they are kept: a folder, or s3://bucket/prefix", {
-        expects: "a folder, or s3://bucket with or without a prefix",
-        form: /^s3:\/\/[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](\/[^?#]*)?$|^(?![a-z0-9]+:\/\/)\s*\S/,
-      }),
+    path(
+      orNull(
+        text("ROOST_BACKUP_TO", "", "where they are kept: a folder, or s3://bucket/prefix", {
+          expects: "a folder, or s3://bucket with or without a prefix",
+          form: /^s3:\/\/[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](\/[^?#]*)?$|^(?![a-z0-9]+:\/\/)\s*\S/,
+        }),
+      ),
     ),
   ),
-  backupPassphraseFile: orNull(
-    text("ROOST_BACKUP_PASSPHRASE_FILE", "", "a file whose first line encrypts backups, and opens them again", {
-      expects: "a file",
-      form: /\S/,
-    }),
+  backupPassphraseFile: path(
+    orNull(
+      text("ROOST_BACKUP_PASSPHRASE_FILE", "", "a file whose first line encrypts backups, and opens them again", {
+        expects: "a file",
+        form: /\S/,
+      }),
+    ),
   ),
 };
 

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { isObject } from "../lib/is-object.ts";
+import { describeSystemError } from "../lib/system-error.ts";
 
 /** The prices of one model, in millionths of a US dollar for a million tokens. */
 export interface ModelPrice {
@@ -23,7 +24,8 @@ export function readModelPrices(path: string): ModelPrices | string {
   try {
     document = JSON.parse(readFileSync(path, "utf8"));
   } catch (error) {
-    return `${error instanceof SyntaxError ? "it is not JSON" : "it cannot be read"}: ${EXPECTED}`;
+    if (error instanceof SyntaxError) return `it is not JSON: ${EXPECTED}`;
+    return (describeSystemError("it cannot be read", error) as Error).message;
   }
   if (!isObject(document)) return `it holds no prices: ${EXPECTED}`;
   const prices = new Map<string, ModelPrice>();

@@ -187,7 +187,7 @@ test.each(WRONG)("%s stops the start with 78, and is reported with what is expec
 });
 
 test.each([
-  ["none", null, "it cannot be read"],
+  ["a missing file", null, "it cannot be read: there is no such file or folder"],
   ["a file that is not JSON", "{ prompt: 1 }", "it is not JSON"],
   ["a list", "[]", "it holds no prices"],
   ["a model without its kind", '{ "gpt-x": { "prompt": 1, "completion": 1 } }', 'its "gpt-x" is no model with prices'],

@@ -1,5 +1,7 @@
 import { expect, test } from "bun:test";
-import { join } from "node:path";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
 import { Glob } from "bun";
 import { SETTINGS_PAGE, settingsPage } from "../../scripts/settings-page.ts";
 import { settingsHelp } from "../../src/cli/settings-help.ts";
@@ -104,4 +106,40 @@ test("a node's URL is shown without its key", () => {
   expect(settings.find(({ name }) => name === "ROOST_BASE_RPC_URL")?.value).toBe(
     "https://********@node.example:8545/********, http://127.0.0.1:8545,https://b.example/",
   );
+});
+
+test("paths of the settings file are relative to it, and those from elsewhere to where the program runs", () => {
+  const home = mkdtempSync(join(tmpdir(), "roost-paths-"));
+  const paths = (env: Record<string, string>) => {
+    const { config, settings } = loadConfig({ ROOST_DATA_DIR: home, ...env });
+    const { backupTo, backupPassphraseFile, modelPrices } = config;
+    const shown = ["ROOST_BACKUP_TO", "ROOST_BACKUP_PASSPHRASE_FILE", "ROOST_MODEL_PRICES"].map(
+      (name) => settings.find((one) => one.name === name)?.value,
+    );
+    expect(shown).toEqual([backupTo ?? "", backupPassphraseFile ?? "", modelPrices ?? ""]);
+    return [backupTo, backupPassphraseFile, modelPrices];
+  };
+  try {
+    mkdirSync(join(home, "own"));
+    writeFileSync(join(home, "own/prices.json"), "{}");
+    writeFileSync(
+      join(home, "roost.toml"),
+      "backup_to = '../kept'\nbackup_passphrase_file = '/etc/pass'\nmodel_prices = 'own/prices.json'\n",
+    );
+    expect(paths({})).toEqual([resolve(home, "../kept"), "/etc/pass", join(home, "own/prices.json")]);
+    expect(paths({ ROOST_BACKUP_TO: "kept", ROOST_BACKUP_PASSPHRASE_FILE: "", ROOST_MODEL_PRICES: "" })).toEqual([
+      resolve("kept"),
+      null,
+      null,
+    ]);
+    expect(paths({ ROOST_BACKUP_TO: "s3://bucket/host" })[0]).toBe("s3://bucket/host");
+  } finally {
+    rmSync(home, { recursive: true });
+  }
+});
+
+test("the data folder is shown as it is from everywhere", () => {
+  const { config, settings } = loadConfig({ ROOST_DATA_DIR: "nowhere" });
+  expect(settings[0]).toEqual({ name: "ROOST_DATA_DIR", value: resolve("nowhere"), source: "environment" });
+  expect(config.dataDir).toBe(resolve("nowhere"));
 });
