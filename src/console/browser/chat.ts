@@ -4,7 +4,7 @@ import { alertFor, attempt, confirmPress, hideError, make, nameOf, part, reportE
 import { openDrafts } from "./drafts.ts";
 import { hashOf } from "./hash.ts";
 import { type Choice, costOf, stateOf } from "./instances.ts";
-import { isAtEnd, toEnd } from "./log-end.ts";
+import { watchEnd } from "./log-end.ts";
 import { describeAnswers, type Facts } from "./model.ts";
 import { exact, isLess } from "./money.ts";
 import { type Account, AGENT, INSTANCE, type Instance } from "./records.ts";
@@ -27,6 +27,7 @@ const instanceTold = part("instance-told", HTMLElement);
 const COMPOSING = 229;
 // It scrolls, so it must be reachable by keyboard.
 log.tabIndex = 0;
+const logEnd = watchEnd(log);
 const power = part("instance-power", HTMLButtonElement);
 
 export interface ChatParts extends Facts {
@@ -113,6 +114,7 @@ export function createChat(accountId: string, parts: ChatParts): Chat {
       agent: { instanceId: next.instance.instanceId, agentId: agent.agentId },
       conversationId: next.conversationId,
       log,
+      logEnd,
       busy: (is) => {
         if (isShown()) cancel.hidden = !is;
       },
@@ -175,7 +177,6 @@ export function createChat(accountId: string, parts: ChatParts): Chat {
   }
   input.addEventListener("input", keep);
 
-  keepAtEnd();
   /** One whose agent could not be created: it costs what others cost, so the next try takes it. */
   let withoutAgent: Instance | null = null;
   start.addEventListener("click", () => {
@@ -254,15 +255,3 @@ export function createChat(accountId: string, parts: ChatParts): Chat {
 
 /** Where what is written in this conversation belongs. */
 const draftOf = ({ agent, conversationId }: Choice) => `${agent?.agentId} ${conversationId}`;
-
-/** Keeps the log scrolled to its end, if it was there, when it or the window changes its height. */
-function keepAtEnd(): void {
-  let atEnd = true;
-  log.addEventListener("scroll", () => {
-    atEnd = isAtEnd(log);
-  });
-  const watched = new ResizeObserver(() => {
-    if (atEnd) toEnd(log);
-  });
-  watched.observe(log);
-}

@@ -1,7 +1,7 @@
 import { type AgentIds, RoostError, type RunEvent } from "../../../clients/typescript/src/index.ts";
 import { roost } from "./api.ts";
 import { type Exchange, makeExchange } from "./exchange.ts";
-import { isAtEnd, toEnd } from "./log-end.ts";
+import type { LogEnd } from "./log-end.ts";
 import { newestRuns } from "./newest-runs.ts";
 import { AGENT, type Message, type Run } from "./records.ts";
 import { sendMessage } from "./send-message.ts";
@@ -25,6 +25,7 @@ export interface TalkParts {
   /** Null for the default one. */
   conversationId: string | null;
   log: HTMLElement;
+  logEnd: LogEnd;
   /** Called when runs start or wait, and when none do any more. */
   busy(is: boolean): void;
   /** Called when a run has ended, and when the conversation is loaded. */
@@ -54,7 +55,7 @@ const PATH = `${AGENT}/messages` as const;
 
 /** Loads the conversation and follows its runs one after the other, in the order in which they are answered. */
 export function openTalk(parts: TalkParts): Talk {
-  const { agent, log, busy, settled, hasEarlier, again, failed, lost, answered } = parts;
+  const { agent, log, logEnd, busy, settled, hasEarlier, again, failed, lost, answered } = parts;
   const conversationId = parts.conversationId ?? undefined;
   const closing = new AbortController();
   const exchanges = new Map<string, Exchange>();
@@ -81,18 +82,12 @@ export function openTalk(parts: TalkParts): Talk {
   const followRun = (runId: string, after?: number) =>
     roost.events(agent, { runId, after, signal: closing.signal }) as AsyncIterable<RunEvent>;
 
-  function keepAtEnd(change: () => void): void {
-    const atEnd = isAtEnd(log);
-    change();
-    if (atEnd) toEnd(log);
-  }
-
   /** Shows what of the page is not shown yet, where it belongs; what is newest before `next`, or at the end. */
   function showPage(page: readonly Message[], next: Element | null): boolean {
     const inOrder = new Set<HTMLElement>();
     let isFresh = false;
     for (const message of page) {
-      const exchange = exchanges.get(message.runId) ?? makeExchange(agent.instanceId, keepAtEnd, again);
+      const exchange = exchanges.get(message.runId) ?? makeExchange(agent.instanceId, logEnd.keep, again);
       exchanges.set(message.runId, exchange);
       inOrder.add(exchange.element);
       // The answer of a run that is followed comes with its events.
@@ -154,7 +149,7 @@ export function openTalk(parts: TalkParts): Talk {
             answered();
             // Not the newest for that: another message may have come meanwhile.
             if (event.type === "message.completed") shown.add(event.message.messageId);
-            keepAtEnd(() => exchange.show(event));
+            logEnd.keep(() => exchange.show(event));
             turn.after = event.id;
             retryMs = 0;
           }
@@ -222,11 +217,11 @@ export function openTalk(parts: TalkParts): Talk {
       hasEarlier(earlier !== null);
     }
     const inOrder = page.data.reverse();
-    if (showPage(inOrder, null)) toEnd(log);
+    if (showPage(inOrder, null)) logEnd.go();
     const latest = inOrder.at(-1);
     if (latest) runs = await newestRuns(agent, latest.conversationId);
     if (closing.signal.aborted) return;
-    keepAtEnd(() => offerSteps(inOrder));
+    logEnd.keep(() => offerSteps(inOrder));
     resumeRuns(inOrder);
     newest = latest?.messageId;
     answered();
@@ -241,21 +236,20 @@ export function openTalk(parts: TalkParts): Talk {
       // A load in progress might already include this message, so wait for it.
       unsent++;
       await loading.catch(() => undefined);
-      const exchange = makeExchange(agent.instanceId, keepAtEnd, again);
+      const exchange = makeExchange(agent.instanceId, logEnd.keep, again);
       exchange.ask({ message: text });
       exchange.begin();
       // Who went to another conversation meanwhile reads it there, once it is sent.
       if (!closing.signal.aborted) {
         log.append(exchange.element);
-        toEnd(log);
+        logEnd.go();
       }
       try {
         const { runId, messageId } = await sendMessage(agent, conversationId, text);
         if (closing.signal.aborted) return;
         shown.add(messageId);
         exchanges.set(runId, exchange);
-        enqueue({ runId, exchange });
-        toEnd(log);
+        logEnd.keep(() => enqueue({ runId, exchange }));
       } catch (error) {
         exchange.element.remove();
         throw error;
