@@ -140,6 +140,25 @@ browserTest("questions are answered, by choice and in own words", async () => {
   });
 });
 
+browserTest("Enter in the note on why questions are not answered answers nothing", async () => {
+  await withPage(async (page) => {
+    await write(page, "Plan it", ["ask_user", { questions: QUESTIONS }]);
+    const card = page.locator(".approval");
+    await card.getByLabel("Friday").check();
+    await card.getByRole("textbox", { name: "What should I bring?" }).fill("bread");
+    const why = "If you do not answer, tell your agent why";
+    await card.getByText(why).click();
+    await card.getByLabel(why).fill("I am away");
+    await page.keyboard.press("Enter");
+    thenSay("Another time.");
+    await card.getByRole("button", { name: "Do not answer" }).click();
+    await card.getByText("Denied by").waitFor();
+    await page.getByText("Wait. Another time.").waitFor();
+    const [{ status, note }] = (await person.ask("GET", "/v1/approvals")).body.data;
+    expect([status, note]).toEqual(["denied", "I am away"]);
+  });
+});
+
 browserTest("what is being answered stays while its run is lost and followed again, and is then sent", async () => {
   await withPage(async (page) => {
     await write(page, "Plan it", ["ask_user", { questions: QUESTIONS }]);

@@ -78,6 +78,8 @@ export function showApproval(approval: Approval, whenDecided: (decision: Decided
   note.autocomplete = "off";
   const why = questions ? "If you do not answer, tell your agent why" : "If you deny it, tell your agent why";
   note.setAttribute("aria-label", why);
+  // It belongs to no form: Enter in it would answer the questions, and it says why they are not answered.
+  note.setAttribute("form", "");
   const said = make("details", "note", make("summary", "soft", why), note);
   const deny = (text: string) =>
     button(text, "quiet", () => ({ decision: "deny", ...(note.value.trim() !== "" && { note: note.value.trim() }) }));
