@@ -152,16 +152,53 @@ browserTest("an agent is added to the instance that is open, with who it is, and
   });
 });
 
-browserTest("a URL of something that does not exist says so, and the list is still there", async () => {
-  await make("home", "Ada");
+browserTest("the address of what was deleted shows what it was in, and says what is gone", async () => {
+  const home = await make("home", "Ada", "Bea");
+  const empty = await make("empty");
+  const gone = await make("gone", "Cy");
+  const agentsOf = async (id: string) => (await person.ask("GET", `/v1/instances/${id}/agents`)).body.data;
+  const [[ada, bea], [cy]] = [await agentsOf(home), await agentsOf(gone)];
+  const conversations = `/v1/instances/${home}/agents/${ada.agentId}/conversations`;
+  const { conversationId } = (await person.ask("POST", conversations, {})).body;
+  for (const path of [`${conversations}/${conversationId}`, `/v1/instances/${home}/agents/${bea.agentId}`])
+    await person.ask("DELETE", path);
   await withPage(async (page) => {
-    // A page of its own: the one that is open may or may not have shown its instance by now.
-    await page.goto("about:blank");
-    await page.goto(`${server.url}/#inst_00000000000070008000000000000000`);
-    await page.locator("#chat > [role=alert]").waitFor();
-    await row(page, "home").locator("summary").click();
-    await row(page, "home").getByText("Ada").click();
-    await page.locator("#agent-name", { hasText: "Ada" }).waitFor();
+    await page.locator("#agent-name", { hasText: "Cy" }).waitFor();
+    await person.ask("DELETE", `/v1/instances/${gone}/agents/${cy.agentId}`);
+    await person.ask("DELETE", `/v1/instances/${gone}`);
+    const shows = async (address: string, what: string, name: string, hash: string) => {
+      // A page of its own: the one that is open may or may not have shown its instance by now.
+      await page.goto("about:blank");
+      await page.goto(`${server.url}/${address}`);
+      const alert = page.locator("#chat > [role=alert]", { hasText: `this ${what} is not there any more` });
+      await alert.waitFor();
+      await page.locator("#agent-name", { hasText: name }).waitFor();
+      expect(new URL(page.url()).hash).toBe(hash);
+      for (const [width, selector] of [
+        [390, ".conversation .show-instances"],
+        [1280, "#instances"],
+      ] as const) {
+        await page.setViewportSize({ width, height: 800 });
+        await page.locator(selector).waitFor();
+      }
+      return alert;
+    };
+    const [inHome, shown] = [`#${home}/${ada.agentId}`, "Ada"];
+    await shows(`${inHome}/${conversationId}`, "conversation", shown, inHome);
+    await shows(`#${home}/${bea.agentId}`, "agent", shown, inHome);
+    await shows(`#${home}/${bea.agentId}/files`, "agent", shown, inHome);
+    await shows(
+      "#inst_00000000000070008000000000000000/agt_00000000000070008000000000000000",
+      "instance",
+      shown,
+      inHome,
+    );
+    const alert = await shows(`#${gone}/${cy.agentId}`, "instance", shown, inHome);
+    await row(page, "empty").locator("summary").click();
+    await row(page, "empty").getByText("No agent yet").click();
+    await page.getByText("There is no agent in empty yet").waitFor();
+    expect(await alert.isVisible()).toBe(false);
+    expect(new URL(page.url()).hash).toBe(`#${empty}`);
   });
 });
 

@@ -3,7 +3,7 @@ import { createAgentPage } from "./agent-page.ts";
 import { endSession, isSignedIn, joinSession, roost, shareSession, signOut, takeNotice } from "./api.ts";
 import { openApprovals } from "./approvals.ts";
 import { createChat } from "./chat.ts";
-import { armCopyButtons, attempt, part, reportErrors } from "./dom.ts";
+import { alertFor, armCopyButtons, attempt, part, reportErrors, showError } from "./dom.ts";
 import { hashOf } from "./hash.ts";
 import { type Choice, listInstances } from "./instances.ts";
 import { openKeys } from "./keys.ts";
@@ -14,10 +14,10 @@ import { type Filling, showNextSteps } from "./next-steps.ts";
 import { readOpenApprovals } from "./open-approvals.ts";
 import type { Account } from "./records.ts";
 import { followLink, offerSignIn, takeLink } from "./sign-in.ts";
-import { toldError } from "./told-error.ts";
+import { ToldError, toldError } from "./told-error.ts";
 import { openTopUp } from "./top-up.ts";
 import { openUsage } from "./usage.ts";
-import { placeOf, showView } from "./views.ts";
+import { type Place, placeOf, showView } from "./views.ts";
 
 const POLL_INTERVAL_MS = 15_000;
 
@@ -112,9 +112,37 @@ async function showPages(account: Account): Promise<void> {
   part("top-up", HTMLElement).hidden = !charges;
 
   await instances.refresh();
-  const show = async () => {
+  /** Shows what the URL names; where that is gone, what it was in, and says so. */
+  const choose = async ({ instanceId, agentId, conversationId }: Place, isWanted: () => boolean) => {
+    const path = [instanceId, agentId, conversationId].filter((id) => id !== null);
+    let gone: string | undefined;
+    const chooseOrLeave = async (): Promise<void> => {
+      const [instance = null, agent = null, conversation = null] = path;
+      try {
+        await instances.choose(instance, agent, conversation);
+      } catch (error) {
+        if (path.pop() === undefined || !(error instanceof RoostError && error.code === "not_found")) throw error;
+        if (!isWanted()) return;
+        gone = ["instance", "agent", "conversation"][path.length];
+        history.replaceState(null, "", hashOf(...path));
+        asked = location.hash;
+        // What is gone is not listed any more, nor chosen instead.
+        await instances.refresh();
+        await chooseOrLeave();
+      }
+    };
+    await chooseOrLeave();
+    const alert = alertFor(part("chat-form", HTMLElement));
+    if (gone === undefined || !alert || !isWanted()) return;
+    showError(
+      alert,
+      new ToldError(`this ${gone} is not there any more`, "It may have been deleted. This is what there is."),
+    );
+  };
+  const show = async (isWanted: () => boolean) => {
     asked = location.hash;
-    const { view, instanceId, agentId, conversationId, part: wanted } = placeOf(location.hash);
+    const place = placeOf(location.hash);
+    const { view, instanceId, agentId, part: wanted } = place;
     showView(view);
     if (view === "account") loadKeys();
     if (view === "approvals") await loadApprovals();
@@ -123,7 +151,7 @@ async function showPages(account: Account): Promise<void> {
       instances.keep();
       await agentPage.show(wanted);
     } else if (instanceId !== null || (view === "chat" && chosen === null)) {
-      await instances.choose(instanceId, agentId, conversationId);
+      await choose(place, isWanted);
     } else if (view === "chat") {
       nameInUrl(chosen);
       asked = location.hash;
@@ -132,8 +160,9 @@ async function showPages(account: Account): Promise<void> {
   let shows = 0;
   const go = () => {
     const mine = ++shows;
+    const isWanted = () => mine === shows;
     const place = part(placeOf(location.hash).part ? "view-agent" : "chat-form", HTMLElement);
-    return reportErrors(place, show, () => mine === shows);
+    return reportErrors(place, () => show(isWanted), isWanted);
   };
   addEventListener("hashchange", () => void go());
   const look = () => {
