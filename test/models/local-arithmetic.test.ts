@@ -11,6 +11,13 @@ test.each([
   ["Convert 20 C to F", "20 °C = 68 °F."],
   ["What is the square root of 144?", "√144 = 12."],
   ["2 to the power of 10", "2^10 = 1024."],
+  ["-5 + 3", "-5 + 3 = -2."],
+  ["What is 7 - -2?", "7 − -2 = 9."],
+  ["What is 5 feet 10 inches in cm?", "5 feet 10 inches = 177.8 cm."],
+  ["1 1/2 cups in ml", "1 1/2 US cups ≈ 354.882 ml."],
+  ["minus 5 C in F", "-5 °C = 23 °F."],
+  ["How many feet are 12 inches?", "12 inches = 1 foot."],
+  ["60 minutes in hours", "60 minutes = 1 hour."],
 ])("a calculation is worked out where no script may be run: %s", (message, told) => {
   expect(calculationOf(message)).toBe(told);
 });

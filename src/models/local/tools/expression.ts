@@ -1,67 +1,79 @@
 /** Which calculations a message can mean: all that its own numbers allow. The model chooses between them (choose.ts). */
-import { wordsOf } from "../../../lib/words.ts";
+import { convertsUnits } from "./formula.ts";
+import { ASKED, ASKING, BELOW_ZERO, DIGITS, isShort, NUMBER, numberOf } from "./numbers.ts";
 
-const UNITS =
-  "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split(
-    " ",
-  );
-const TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split(" ");
-const WORD = [...TENS.map((ten) => `${ten}(?:[- ](?:${UNITS.slice(1, 10).join("|")}))?`), ...UNITS.toReversed()].join(
-  "|",
-);
-const DIGITS = "\\d{1,3}(?:,\\d{3})+(?:\\.\\d+)?|\\d+(?:\\.\\d+)?";
-/** "5th", "3D" and the parts of "10:30" are no numbers to calculate with. */
-const NUMBER = new RegExp(`(?<![\\w.:])(?:${DIGITS}|${WORD})(?![\\w:]|\\.\\d|-\\p{L})`, "giu");
-const PERCENT_OF = new RegExp(
-  `(${DIGITS}|${WORD})\\s*(?:%|per ?cent)\\s+of\\s+\\D{0,12}?(${DIGITS}|${WORD})(?![\\w:])`,
+/** "5th", "3D" and the parts of "10:30" and "1,5" are no numbers to calculate with. */
+const COUNTED = new RegExp(`(?<![\\w.:]|\\d,)${NUMBER}(?![\\w:]|[.,]\\d|-\\p{L})`, "giu");
+/** Digits of any other but "5th" and "3-room". */
+const UNREAD = /\d(?!\d|(?:st|nd|rd|th)\b|-\p{L})/iu;
+const PERCENT_OF = new RegExp(`(${NUMBER})\\s*(?:%|per ?cent)\\s+of\\s+\\D{0,12}?(${NUMBER})(?![\\w:])`, "iu");
+const OPEN = "(?:\\(\\s*)*";
+const CLOSE = "(?:\\s*\\))*";
+const BETWEEN = "\\b(?:plus|minus|times|multiplied by|divided by|added to)\\b|[-+*/×÷·x–−]";
+const TERM = `${OPEN}(?:${BELOW_ZERO})?${NUMBER}${CLOSE}`;
+const IN_DIGITS = `${OPEN}[-−]?(?:${DIGITS})${CLOSE}`;
+/** Written with signs. */
+const SIGNS = new RegExp(
+  `(?<![\\w.,:])(?<!(?:[-+–−]|\\b(?:minus|negative))\\s*)${IN_DIGITS}(?:\\s*[-+*/×÷·x–−]\\s*${IN_DIGITS})+`,
   "iu",
 );
-/** Written with signs. */
-const SIGNS = /\(*\s*\d[\d.,]*\s*\)*(?:\s*[-+*/×÷·x]\s*\(*\s*\d[\d.,]*\s*\)*)+/i;
+/** A number with a sign of its own, which a choice between calculations would lose. */
+const SIGNED = new RegExp(
+  `(?<!(?:${NUMBER}|\\))\\s*)[-+−]\\d|` +
+    `(?:^|[-+*/×÷(=]|\\b(?:is|are|was|were|and|of|to|from|by|than|add|subtract|plus|minus|times))\\s*(?:[-+−]|minus |negative )\\s*${NUMBER}`,
+  "iu",
+);
 /** What numbers alone do not say. */
 const BEYOND =
-  /%|\bper ?cent|\b(?:squared?|cubed?|roots?|powers?|half|halves|third|quarter|dozen|hundred|thousand|million|billion|average|tax|interest)\b|\d\s*[:^²³]/iu;
-/** "Two or three": a guess, and "2 to 3": a range. */
-const EITHER = new RegExp(`(?:${DIGITS}|${WORD}) (?:or|to|till|until) (?:${DIGITS}|${WORD})(?!\\w)`, "iu");
+  /%|√|\bper ?cent|\b(?:squared?|cubed?|sqrt|roots?|powers?|half|halves|thirds?|quarters?|(?:four|fif|six|seven|eigh|nin|ten)ths?|twice|(?:double|triple)(?= \d)|dozens?|hundreds?|thousands?|millions?|billions?|point|average|mod|modulo|factorial|log|ln|sin|cos|tan|tax|interest|o['’]clock)\b|\d\s*(?:[:^²³!]|[ap]\.?m\b)|([$€£]).*(?!\1)[$€£]/iu;
+/** A letter may stand for a number. */
+const UNKNOWN = /\b(?:[yz]|(?<!\d\s*)x|x(?!\s*[-−(\d]))\b/iu;
+/** "Two or three": a guess, and "2 to 3", "between 2 and 3": a range. */
+const EITHER = new RegExp(
+  `${NUMBER} (?:or|to|till|until) ${NUMBER}(?!\\w)|(?<!difference )\\bbetween ${NUMBER} and ${NUMBER}(?!\\w)`,
+  "iu",
+);
+const MONTH =
+  "(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)";
+/** "5 May", "May 5th" */
+const DAY = new RegExp(`\\d (?:of )?${MONTH}\\b|\\b${MONTH} \\d`, "i");
 /** "How many are left?" after two numbers asks for what is between them. */
-const LESS = /\b(?:left|remain(?:s|ing)?|lost|loses?|ate|eats?|spent|spends?|gave|gives? away)\b/i;
-/** No calculations. */
-const NAMES = /(?<!\d)(?:9 ?[/-] ?11|24 ?\/ ?7|50 ?\/ ?50)(?!\d)/;
+const LESS =
+  /^(?!.*\b(?:total|altogether|together|in all)\b).*\b(?:left|remain(?:s|ing)?|lost|loses?|ate|eats?|spent|spends?|gave|gives? away)\b/is;
+/** No calculations: idioms, dates and telephone numbers. */
+const NAMES = /(?<!\d)(?:9 ?[/-] ?11|24 ?\/ ?7|50 ?\/ ?50)(?!\d)|\d([-–/])\d+\1\d|(?<![\d.,])0\d+\s*[-–/]|[-–/]\s*0\d/;
+/** Without spaces, these signs stand in ranges, scores, sizes and names as well. */
+const TIGHT = new RegExp(`(?<![\\d.,])(?<a>${DIGITS})(?<sign>[-–/x])(?<b>${NUMBER})`, "giu");
 const MAX_NUMBERS = 4;
-const MAX_DIGITS = 12;
 /** In UTF-16 code units: a longer message says more than a sum. */
 const MAX_SUM = 100;
 const SIGN_NAMES = ["*", "+", "-", "/"];
 
 /** As code, each different; empty if the message has no numbers to calculate with. */
 export function calculationsIn(message: string): readonly string[] {
-  const numbers = [...message.matchAll(NUMBER)].map(([found]) => numberOf(found));
-  // One in scientific notation has more digits than it shows.
-  const isTooLong = (number: string) => number.length > MAX_DIGITS || number.includes("e");
-  if (numbers.length < 2 || numbers.length > MAX_NUMBERS || numbers.some(isTooLong)) return [];
+  const numbers = [...message.matchAll(COUNTED)].map(([found]) => numberOf(found));
+  if (numbers.length < 2 || numbers.length > MAX_NUMBERS || !numbers.every(isShort)) return [];
+  // Each counts, so one that cannot be read leaves no calculation.
+  if (UNREAD.test(message.replace(COUNTED, ""))) return [];
+  const signs = SIGNS.exec(message)?.[0];
+  if (signs === undefined && SIGNED.test(message)) return [];
   const percent = PERCENT_OF.exec(message);
+  const others = percent === null ? message : message.replace(/%|per ?cent/i, "");
+  if ([BEYOND, UNKNOWN, EITHER, DAY, NAMES].some((one) => one.test(others)) || convertsUnits(message)) return [];
   if (percent !== null) {
     return numbers.length === 2 ? [`${numberOf(percent[1] ?? "")} / 100 * ${numberOf(percent[2] ?? "")}`] : [];
   }
-  if (BEYOND.test(message) || EITHER.test(message) || NAMES.test(message)) return [];
-  if (numbers.length === 2 && LESS.test(message)) return [numbers.join(" - ")];
-  const signs = SIGNS.exec(message)?.[0];
+  if (message.search(TIGHT) >= 0) return [];
   if (signs !== undefined) return fromSigns(signs, numbers.length);
+  const [first, second] = numbers.map(Number);
+  if (numbers.length === 2 && LESS.test(message)) return Number(first) < Number(second) ? [] : [numbers.join(" - ")];
   return fromNumbers(numbers);
 }
 
 /** The signs are the person's own, so there is nothing to choose. Empty unless all the message's numbers are among them. */
 function fromSigns(text: string, count: number): readonly string[] {
-  const code = text
-    .replace(/[×·x]/gi, "*")
-    .replaceAll("÷", "/")
-    .replace(/\d[\d.,]*/g, (number) => numberOf(number.replace(/[.,]+$/, "")))
-    .replace(/\s*([-+*/])\s*/g, " $1 ")
-    .replace(/\(\s+/g, "(")
-    .replace(/\s+\)/g, ")")
-    .trim();
-  const isBalanced = code.replace(/[^(]/g, "").length === code.replace(/[^)]/g, "").length;
-  return isBalanced && code.match(/\d+(?:\.\d+)?/g)?.length === count ? [code] : [];
+  const code = codeOf(text);
+  return isBalanced(code) && code.match(/\d+(?:\.\d+)?/g)?.length === count ? [code] : [];
 }
 
 /** In the order in which they are said; two numbers also the other way round: "subtract 7 from 20". */
@@ -75,23 +87,13 @@ function fromNumbers(numbers: readonly string[]): readonly string[] {
   return [...new Set([...inOrder, ...turned])];
 }
 
-/** The number as code: "1,000", "007", "twenty-one". */
-function numberOf(text: string): string {
-  if (/\d/.test(text)) return String(Number(text.replaceAll(",", "")));
-  const sum = wordsOf(text.replaceAll("-", " ")).reduce((total, word) => {
-    const ten = TENS.indexOf(word);
-    return total + (ten < 0 ? UNITS.indexOf(word) : 10 * (ten + 2));
-  }, 0);
-  return String(sum);
-}
-
-const N = `(?:${DIGITS}|${WORD})`;
-const EACH_NUMBER = new RegExp(N, "giu");
-const BETWEEN = "plus|minus|times|multiplied by|divided by|added to|[-+*/×÷·x–−]";
+const EACH_NUMBER = new RegExp(NUMBER, "giu");
+const EACH_SIGN = new RegExp(`${BETWEEN}|negative`, "giu");
 const SIGN_OF: Readonly<Record<string, string>> = {
   plus: "+",
   "added to": "+",
   minus: "-",
+  negative: "-",
   "–": "-",
   "−": "-",
   "divided by": "/",
@@ -100,40 +102,63 @@ const SIGN_OF: Readonly<Record<string, string>> = {
   "-": "-",
   "/": "/",
 };
-const ASKING =
-  "^\\W*(?:(?:hi|hello|hey|please|so|and|ok|okay|now|can you|could you|tell me|do you know)\\W+)*" +
-  "(?:(?:what(?:['’]?s| is| are| does| do)|how much (?:is|are|does|do|makes?)|calculate|compute|work out|solve)\\s+)?";
-const ASKED = "(?:\\s+(?:equals?|equal to|makes?|give|please))?[\\s=?!.]*$";
+
+/** "7 - -2" for "seven minus minus two" */
+const codeOf = (sum: string): string =>
+  sum
+    .replace(EACH_NUMBER, numberOf)
+    .replace(EACH_SIGN, (sign) => ` ${SIGN_OF[sign.toLowerCase()] ?? "*"} `)
+    .replace(/\s+/g, " ")
+    .replace(/\( /g, "(")
+    .replace(/ \)/g, ")")
+    .trim()
+    .replace(/(?<=(?:^|[-+*/(]) ?)- (?=\d)/g, "-");
+
+function isBalanced(code: string): boolean {
+  let open = 0;
+  for (const sign of code) {
+    open += sign === "(" ? 1 : sign === ")" ? -1 : 0;
+    if (open < 0) return false;
+  }
+  return open === 0;
+}
+
 /** "What is 12 times 14?" */
-const IN_A_ROW = new RegExp(`${ASKING}(?<sum>${N}(?:\\s*(?:${BETWEEN})\\s*${N}){1,3})${ASKED}`, "iu");
+const IN_A_ROW = new RegExp(`${ASKING}(?<sum>${TERM}(?:\\s*(?:${BETWEEN})\\s*${TERM}){1,3})(?<asked>${ASKED})`, "iu");
+const [A, B] = ["a", "b"].map((name) => `(?<${name}>(?:${BELOW_ZERO})?${NUMBER})`);
 /** "Multiply 6 by 11", "the sum of 3 and 4", "15 % of 80" */
 const NAMED = [
-  { words: `(?:multiply (?<a>${N}) (?:by|with|and)|(?:the )?product of (?<a>${N}) and) (?<b>${N})`, sign: " * " },
-  { words: `(?:add (?<a>${N}) (?:and|to)|(?:the )?sum of (?<a>${N}) and) (?<b>${N})`, sign: " + " },
-  { words: `divide (?<a>${N}) by (?<b>${N})`, sign: " / " },
-  { words: `(?:subtract|take) (?<b>${N}) (?:away )?from (?<a>${N})`, sign: " - " },
-  { words: `(?<a>${N})\\s*(?:%|per ?cent) of (?<b>${N})`, sign: " / 100 * " },
+  { words: `(?:multiply ${A} (?:by|with|and)|(?:the )?product of ${A} and) ${B}`, sign: " * " },
+  { words: `(?:add ${A} (?:and|to)|(?:the )?sum of ${A} and) ${B}`, sign: " + " },
+  { words: `divide ${A} by ${B}`, sign: " / " },
+  { words: `(?:subtract|take) ${B} (?:away )?from ${A}`, sign: " - " },
+  { words: `${A}\\s*(?:%|per ?cent) of ${B}`, sign: " / 100 * " },
 ].map(({ words, sign }) => ({ pattern: new RegExp(`${ASKING}${words}${ASKED}`, "iu"), sign }));
 
 /** The calculation of a message that is nothing else, as code; null for any other. */
 export function sumIn(message: string): string | null {
-  const numbers = [...message.matchAll(NUMBER)].map(([found]) => numberOf(found));
-  if (message.length > MAX_SUM || numbers.some((number) => number.length > MAX_DIGITS || number.includes("e")))
-    return null;
-  if (NAMES.test(message)) return null;
-  const row = IN_A_ROW.exec(message)?.groups?.sum;
-  if (row !== undefined) {
-    const signs = row
-      .replace(EACH_NUMBER, ",")
-      .split(",")
-      .slice(1, -1)
-      .map((sign) => SIGN_OF[sign.trim().toLowerCase()] ?? "*");
-    const terms = [...row.matchAll(EACH_NUMBER)].map(([found]) => numberOf(found));
-    return terms.map((term, at) => (at === 0 ? term : `${signs[at - 1]} ${term}`)).join(" ");
+  if (message.length > MAX_SUM || NAMES.test(message)) return null;
+  const text = message.replace(/\s+/g, " ");
+  const code = rowIn(text) ?? namedIn(text);
+  return code !== null && isShort(code) ? code : null;
+}
+
+function rowIn(text: string): string | null {
+  const { sum, asking, asked = "" } = IN_A_ROW.exec(text)?.groups ?? {};
+  if (sum === undefined) return null;
+  const isAskedFor = asking !== undefined || asked.includes("=") || /[+*×÷]/.test(sum);
+  for (const { groups: { a = "", sign = "", b = "" } = {} } of sum.matchAll(TIGHT)) {
+    const isRange = "-–".includes(sign) && Number(numberOf(a)) <= Number(numberOf(b));
+    if (isRange || !isAskedFor) return null;
   }
+  const code = codeOf(sum);
+  return isBalanced(code) ? code : null;
+}
+
+function namedIn(text: string): string | null {
   for (const { pattern, sign } of NAMED) {
-    const { a, b } = pattern.exec(message)?.groups ?? {};
-    if (a !== undefined && b !== undefined) return numberOf(a) + sign + numberOf(b);
+    const { a, b } = pattern.exec(text)?.groups ?? {};
+    if (a !== undefined && b !== undefined) return codeOf(a) + sign + codeOf(b);
   }
   return null;
 }

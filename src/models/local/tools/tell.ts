@@ -3,7 +3,7 @@
  * fixed, and everything in them comes from the call and its result.
  */
 
-import { formulaIn } from "./formula.ts";
+import { formulaIn, unitFor } from "./formula.ts";
 
 /** A call that was made, with what came back. */
 export interface MadeCall {
@@ -100,9 +100,9 @@ function tellResult(said: string, code: string, question: string): string | null
   if (json === "null") return `${shown} has no result.`;
   const value = Number(json);
   if (Number.isNaN(value)) return null;
-  const unit = isFormula && formula.unit !== "" ? ` ${formula.unit}` : "";
   const exact = Number(value.toPrecision(12));
   const short = Number(value.toPrecision(6));
+  const unit = isFormula && formula.unit !== "" ? ` ${unitFor(exact, formula.unit)}` : "";
   const isExact = Number(value.toFixed(6)) === exact && Math.abs(value) <= Number.MAX_SAFE_INTEGER;
   return isExact ? `${shown} = ${exact}${unit}` : `${shown} ≈ ${short}${unit}`;
 }
