@@ -48,9 +48,22 @@ test.each([
   ["10 / 3", "result: 3.3333333333333335", "10 ÷ 3 ≈ 3.33333"],
   ["5 - 8", "result: -3", "5 − 8 = -3"],
   ["8 / 0", "result: null", "8 ÷ 0 has no result."],
+  ["2 ** 10 * 3", "result: 3072", "2^10 × 3 = 3072"],
   ["999999999999 * 999999999999", "result: 9.99999999998e+23", "999999999999 × 999999999999 ≈ 1e+24"],
 ])("a result is told with its calculation, without the machine's rounding: %s", (code, output, words) => {
   expect(said("run_javascript", { code }, output)).toBe(words);
+});
+
+test.each([
+  ["skill:calculator/calculate.js", "result: 5"],
+  ["const a = 2;\nreturn a * 3;", "result: 6"],
+  ["6 *\n7", "result: 42"],
+  ["6 // 7", "result: 6"],
+  ["input.length", 'result: "a, b"'],
+  ["[1, 2]", "result: [1,2]"],
+  ["10 ** 400", "result: null"],
+])("what is more than arithmetic is told by its result: %j", (code, output) => {
+  expect(said("run_javascript", { code }, output)).toBe(output);
 });
 
 test("files are told by name, and a long list says that there are more", () => {

@@ -28,7 +28,7 @@ export function tell({ name, input, output, isError }: MadeCall, question: strin
     case "now":
       return tellTime(said, given, question) ?? failed(said);
     case "run_javascript":
-      return tellResult(said, String(given.code), question) ?? failed(said);
+      return tellResult(said, String(given.code), question) ?? said;
     case "list_files":
       return tellNames(said);
     case "read_file":
@@ -89,15 +89,24 @@ function tellTime(said: string, { timeZone }: Record<string, unknown>, question:
 const fullDate = (at: number): string =>
   new Intl.DateTimeFormat("en-GB", { timeZone: "UTC", dateStyle: "full" }).format(at);
 
-/** "result: 391" */
+/** Numbers, brackets and the signs between them, in one line without a comment. */
+const ARITHMETIC = /^(?!.*\/[/*])[-+*/(). \d]*\d[-+*/(). \d]*$/;
+
+/** "result: 391". Null for what other models run: scripts, of which the result says more than their text. */
 function tellResult(said: string, code: string, question: string): string | null {
   const json = /^result: (\S+)$/.exec(said)?.[1];
-  if (json === undefined) return null;
   const formula = formulaIn(question);
   const isFormula = formula?.code === code;
-  const shown = isFormula ? formula.shown : code.replaceAll("*", "×").replaceAll("/", "÷").replaceAll(" - ", " − ");
+  if (json === undefined || !(isFormula || ARITHMETIC.test(code))) return null;
+  const shown = isFormula
+    ? formula.shown
+    : code
+        .replace(/ ?\*\* ?/g, "^")
+        .replaceAll("*", "×")
+        .replaceAll("/", "÷")
+        .replaceAll(" - ", " − ");
   // JSON has no infinity: something was divided by zero.
-  if (json === "null") return `${shown} has no result.`;
+  if (json === "null") return code.includes("/") ? `${shown} has no result.` : null;
   const value = Number(json);
   if (Number.isNaN(value)) return null;
   const exact = Number(value.toPrecision(12));
