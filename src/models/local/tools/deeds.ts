@@ -63,26 +63,28 @@ const END = "(?:,? (?:please|thanks|thank you|for me))*[\\s.!]*$";
 const ASKED = "(?:,? (?:please|thanks|thank you))*[\\s?.!]*$";
 /** "My birthday is on 3 May", but not "my love". */
 const STATEMENT =
-  "(?:(?:i|we) \\w+ [^?]+|(?:my|our|the)\\b[^?]*?\\b(?:is|are|was|were|ha[sd]|likes?|loves?|prefers?|lives?|works?|hates?|needs?|goes|starts|ends|comes|leaves)\\b[^?]+)";
+  "(?:(?:i|we) \\w+ [^?]+?|(?:my|our|the)\\b[^?]*?\\b(?:is|are|was|were|ha[sd]|likes?|loves?|prefers?|lives?|works?|hates?|needs?|goes|starts|ends|comes|leaves)\\b[^?]+?)";
 
 /** "It", "our conversation": the words to write are not in the message. */
 const REFERS_BACK =
   /^(?:it|this|that|them|these|those|(?:the|this|that|our|your|my)\b.{0,30}\b(?:conversations?|chats?|answers?|repl(?:y|ies)|messages?|responses?|texts?|poems?|story|stories|haikus?|lists?|above))$/i;
+
+/** "I like tea" for "I like tea, please." */
+const unasked = (text: string): string => text.replace(/,\s+(?:please|thanks|thank you)(?=[\s.!]*$)/i, "");
 
 type Groups = Record<"file" | "text" | "by", string>;
 const write = ({ file, text }: Groups): Deed => writing(file, text);
 const add = ({ file, text }: Groups): Deed =>
   REFERS_BACK.test(text) ? { does: "unknown" } : { does: "add", file, text };
 const note = ({ text }: Groups): Deed | null =>
-  text.endsWith("?") || REFERS_BACK.test(text) ? null : { does: "remember", text: bare(text) };
+  text.endsWith("?") || REFERS_BACK.test(text) ? null : { does: "remember", text: bare(unasked(text)) };
 const read = ({ file }: Groups): Deed => ({ does: "read", file });
 const list = ({ file }: Groups): Deed => ({ does: "list", folder: file === "" ? null : file });
 const recall = ({ text }: Groups): Deed => ({ does: "recall", about: text });
-
 const check = ({ file, text }: Groups): Deed => ({ does: "check", file, item: bare(text) });
 const clear = ({ file }: Groups): Deed => ({ does: "clear", file });
 const copy = ({ file, by }: Groups): Deed => ({ does: "copy", file, to: by });
-const forget = ({ text }: Groups): Deed => ({ does: "forget", about: bare(text) });
+const forget = ({ text }: Groups): Deed => ({ does: "forget", about: bare(unasked(text)) });
 
 /** The first that fits counts. */
 const FORMS = [
@@ -166,7 +168,10 @@ const FORMS = [
   ),
   form(`(?:remember|(?:don['’]?t|do not) forget) (?<text>${STATEMENT})$`, note),
   form(`(?:don['’]?t|do not|never) let me forget (?:to )?(?<text>\\S.*)$`, note),
-  form(`(?<text>${STATEMENT}?),? (?:please )?(?:remember|note|keep) (?:that|this|it)(?: in mind)?${END}`, note),
+  form(
+    `(?<text>${STATEMENT}),?(?: (?:so|and))? (?:please )?(?:remember|note|keep) (?:that|this|it)(?: in mind)?${END}`,
+    note,
+  ),
   form(`(?:make|take|put|leave|add|create|save) ${NOTE} (?:to|of|about) (?<text>\\S.*?)${IN_NOTE}${END}`, note),
   form(
     `(?:make|take|put|leave|add|write|create|save) ${NOTE}(?: (?:(?:that|which) says|saying)\\b:?\\s*|${COLON}| that )(?<text>\\S.*)$`,
