@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
 import { CHAT_MODEL, CHAT_MODEL_FILE, locateModelFiles } from "../../src/models/local/files.ts";
 import { SMOLLM2, type Stepper } from "../../src/models/local/stepper.ts";
-import { openFfiStepper } from "../../src/models/local/stepper-ffi.ts";
+import { EMBEDDED_FORM, openFfiStepper } from "../../src/models/local/stepper-ffi.ts";
 
 const tokens = Array.from({ length: 160 }, (_, i) => 300 + i * 7);
 const other = tokens.map((token) => token + 11_000);
@@ -11,7 +11,7 @@ let stepper: Stepper;
 beforeAll(async () => {
   const files = await locateModelFiles("/not-used-from-source");
   const modelFile = join(files.modelsFolder, CHAT_MODEL, CHAT_MODEL_FILE);
-  stepper = await openFfiStepper(files.library, { modelFile, threads: 1, slots: 3, shape: SMOLLM2 });
+  stepper = await openFfiStepper(files.library, { modelFile, threads: 1, slots: 3, shape: SMOLLM2 }, EMBEDDED_FORM);
 });
 afterAll(() => {
   for (const slot of [0, 1, 2]) stepper.discard(slot);

@@ -71,7 +71,8 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
   const toldSentences = secret.flatMap(sentencesOf).map(wordsOf).filter(isTelling);
   const known = new Set(messages.flatMap(({ content }) => wordsOf(content)));
   const language = languageOfChat(messages);
-  const name = wordsOf(nameTold(messages) ?? "");
+  const ownName = nameTold(messages);
+  const name = wordsOf(ownName ?? "");
   const wantsName = name.length > 0 && asksForName(question);
   /** "My name is Ada", to Ada: then it is the user's too. */
   const sharesName = containsRun(asked, name);
@@ -117,7 +118,6 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
     (wantsItself && inventsLife(text, known)) ||
     told.some((words) => deniesRole(text, words));
 
-  const ownName = nameTold(messages);
   const introduction = new RegExp(
     `^\\W*(?:my name is|I['’]m ${RegExp.escape(name[0] ?? "")}\\b|I am ${RegExp.escape(name[0] ?? "")}\\b)`,
     "iu",

@@ -28,7 +28,7 @@ export const EMBEDDED_FORM: GraphForm = { positionIds: false, logitsToKeep: true
 export async function openFfiStepper(
   library: string,
   options: StepperOptions,
-  form: GraphForm = EMBEDDED_FORM,
+  form: GraphForm,
   opening?: Promise<Handle>,
 ): Promise<Stepper> {
   const { shape } = options;
