@@ -11,6 +11,7 @@ import type { Store } from "../storage/store.ts";
 import { clearFolder, clearTrash, namesIn } from "../workspace/clear-folder.ts";
 import { NO_NAMES, parseFileName } from "../workspace/file-name.ts";
 import { openJail } from "../workspace/jail.ts";
+import type { FolderEntry } from "../workspace/jail-entries.ts";
 import { createTexts } from "../workspace/texts.ts";
 import {
   type CheckedChange,
@@ -77,6 +78,8 @@ export interface Workspaces {
   isThere(place: WorkspaceRef, name: string): boolean;
   /** By name, after `after`. */
   list(place: WorkspaceRef, after: string, limit: number): IndexedFile[];
+  /** What is on disk in the folder at these parts, also what is no file of the workspace. */
+  entriesSoon(place: WorkspaceRef, parts: readonly string[]): Promise<FolderEntry[]>;
   /** The first files in a folder, and in those in it, by name. */
   listWithin(place: WorkspaceRef, folder: string, limit: number): IndexedFile[];
   /** The named top-level files that exist and are text, in the order of the names. */
@@ -206,6 +209,7 @@ export function createWorkspaces({ store, clock, log, dataDir, removals }: Works
     has: ({ agentId }, name) => index.find(agentId, name) !== undefined,
     isThere: (place, name) => isOnDisk(place, parseFileName(name, "file")),
     list: ({ agentId }, after, limit) => index.page(agentId, after, limit),
+    entriesSoon: (place, parts) => openJail(folderOf(place)).entriesSoon(parts),
     listWithin: ({ agentId }, folder, limit) => index.within(agentId, folder, limit),
     some: (place, wanted) => promptTexts.read(folderOf(place), wanted),
     read: existing,

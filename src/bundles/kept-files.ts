@@ -1,10 +1,13 @@
 import type { Agent } from "../agents/schema.ts";
 import type { Workspaces } from "../agents/workspaces.ts";
 import { AppError } from "../lib/app-error.ts";
+import { hasCode } from "../lib/system-error.ts";
 import type { InSlices } from "../limits/slices.ts";
 import type { Moment, Transfer } from "../messages/transfer.ts";
 import type { Schedules } from "../schedules/schedules.ts";
 import type { Skills } from "../skills/skills.ts";
+import { MAX_NAME_PARTS } from "../workspace/file-name.ts";
+import { MAX_WORKSPACE_FILES } from "../workspace/workspace.ts";
 import {
   BUNDLE_BOUNDS,
   createLeftOut,
@@ -20,7 +23,7 @@ import { scheduleFile } from "./schedules.ts";
 import type { Range, ScratchFile } from "./scratch-file.ts";
 
 export interface KeptFileParts {
-  workspaces: Pick<Workspaces, "list" | "read" | "taintedOf">;
+  workspaces: Pick<Workspaces, "list" | "read" | "taintedOf" | "entriesSoon">;
   skills: Pick<Skills, "list" | "read">;
   transfer: Pick<Transfer, "page" | "isWhole">;
   schedules: Pick<Schedules, "page">;
@@ -50,6 +53,8 @@ export interface KeptFiles {
 }
 
 const FILES_AT_ONCE = 100;
+/** Looked through for what is no file: an operator's tree may be of any size. */
+const MAX_FOLDERS = MAX_WORKSPACE_FILES;
 const WRITE_BYTES = 1024 * 1024;
 const MAX_SKILLS = 100;
 
@@ -68,6 +73,25 @@ export function createKeptFiles(parts: KeptFileParts, scratch: ScratchFile, inSl
     }
   }
 
+  /** What an operator has put among the files, and no request shows: links, other names, too many. */
+  async function noteOthers(agent: Agent, listed: ReadonlySet<string>): Promise<void> {
+    const folders: string[][] = [[]];
+    for (let looked = 0; folders.length > 0; looked++) {
+      const parts = folders.pop() ?? [];
+      const nameOf = (part: string) => [...parts, part].join("/");
+      if (looked === MAX_FOLDERS)
+        return leftOut.add(`${WORKSPACE_PART}: what else is in more than ${MAX_FOLDERS} folders`);
+      const entries = await workspaces.entriesSoon(agent, parts).catch(ifForbidden);
+      if (entries === null) leftOut.add(`${WORKSPACE_PART}${parts.join("/")}/`);
+      await inSlices(() => {
+        for (const { part, kind } of entries ?? []) {
+          if (kind === "folder" && parts.length + 1 < MAX_NAME_PARTS) folders.push([...parts, part]);
+          else if (!listed.has(nameOf(part))) leftOut.add(WORKSPACE_PART + nameOf(part));
+        }
+      });
+    }
+  }
+
   return {
     get files() {
       return files;
@@ -76,6 +100,7 @@ export function createKeptFiles(parts: KeptFileParts, scratch: ScratchFile, inSl
 
     async keepWorkspace(agent) {
       const tainted: string[] = [];
+      const listed = new Set<string>();
       const untrusted = untrustedFiles(agent.agentId);
       let waiting: Uint8Array[] = [];
       let bytes = 0;
@@ -91,6 +116,7 @@ export function createKeptFiles(parts: KeptFileParts, scratch: ScratchFile, inSl
         const known = await inSlices(() => workspaces.taintedOf(agent, names));
         tainted.push(...new Set([...known, ...names.filter((name) => untrusted.has(name))]));
         for (const { name, updatedAt } of page) {
+          listed.add(name);
           const content = await inSlices(() => contentOf(agent, name));
           if (content === null) {
             leftOut.add(WORKSPACE_PART + name);
@@ -105,6 +131,7 @@ export function createKeptFiles(parts: KeptFileParts, scratch: ScratchFile, inSl
         after = page.length < FILES_AT_ONCE ? null : (names.at(-1) ?? null);
       }
       await write();
+      await noteOthers(agent, listed);
       return tainted;
     },
 
@@ -176,6 +203,11 @@ export function createKeptFiles(parts: KeptFileParts, scratch: ScratchFile, inSl
       }
     },
   };
+}
+
+function ifForbidden(error: unknown): null {
+  if (hasCode(error, "EACCES", "EPERM")) return null;
+  throw error;
 }
 
 const tooLong = () =>

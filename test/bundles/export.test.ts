@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
-import { readdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
@@ -180,3 +180,33 @@ async function beginDownload(path: string, token: string): Promise<Socket> {
   expect(head).toStartWith("HTTP/1.1 200");
   return connection;
 }
+
+test("what an operator has put into a workspace, and no bundle can hold, is listed as left out", async () => {
+  const world = await newWorld(server);
+  const { path, slug } = await world.create({ name: "Ada", useDefaults: false, files: { "own.md": "own" } });
+  const folder = join(server.dataDir, "instances", world.instanceId, "agents", slug);
+  const deep = "a/b/c/d/e/f/g/h/i.md";
+  for (const name of ["Übersicht.md", ".git/config", "large.bin", "notes/plain.md", "notes/画.md", deep]) {
+    mkdirSync(join(folder, name, ".."), { recursive: true });
+    writeFileSync(join(folder, name), name === "large.bin" ? new Uint8Array(256 * 1024 + 1) : name);
+  }
+  symlinkSync("/etc/hostname", join(folder, "link.md"));
+  const files = await filesIn(await world.export(path));
+  expect([...files.keys()]).toEqual(["manifest.json", "workspace/notes/plain.md", "workspace/own.md"]);
+  const { leftOut } = JSON.parse(files.get("manifest.json")?.toString() ?? "");
+  expect(leftOut.toSorted()).toEqual(
+    [".git", "a/b/c/d/e/f/g/h", "large.bin", "link.md", "notes/画.md", "Übersicht.md"].map(
+      (name) => `workspace/${name}`,
+    ),
+  );
+});
+
+test("of a workspace with thousands of such files, a hundred lines say so", async () => {
+  const world = await newWorld(server);
+  const { path, slug } = await world.create({ name: "Ada", useDefaults: false, files: { "own.md": "own" } });
+  const folder = join(server.dataDir, "instances", world.instanceId, "agents", slug);
+  for (let at = 0; at < 2_000; at++) writeFileSync(join(folder, `é${at}`), "");
+  const files = await filesIn(await world.export(path));
+  const { leftOut } = JSON.parse(files.get("manifest.json")?.toString() ?? "");
+  expect([leftOut.length, leftOut.at(-1)]).toEqual([100, "and 1901 more"]);
+});

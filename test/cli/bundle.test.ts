@@ -80,6 +80,27 @@ test("an export to standard output is the bundle alone", async () => {
   expect((await filesIn(readFileSync(file))).has("manifest.json")).toBe(true);
 });
 
+test("an export says what it has left out, on standard error or as JSON, also where the bundle goes to a pipe", async () => {
+  const from = await newInstance();
+  const { agentId, instanceId } = (await run(home, ["agent", "create", from, "Ada", "--json"])).json();
+  const workspace = join(home.dataDir, "instances", instanceId, "agents/ada");
+  writeFileSync(join(workspace, "large.bin"), new Uint8Array(256 * 1024 + 1));
+  writeFileSync(join(workspace, "Übersicht.md"), "text");
+  const file = join(folder, "some.tar.gz");
+  const exporting = ["agent", "export", from, agentId, "--output", file, "--force"];
+  const told = "left out  workspace/large.bin\nleft out  workspace/Übersicht.md\n";
+  const exported = await run(home, exporting);
+  expect([exported.code, exported.errors]).toEqual([0, told]);
+  const asJson = await run(home, [...exporting, "--json"]);
+  expect([asJson.errors, asJson.json()]).toEqual([
+    "",
+    { file, bytes: statSync(file).size, leftOut: ["workspace/large.bin", "workspace/Übersicht.md"] },
+  ]);
+  const command = [BINARY, "agent", "export", from, agentId, "--output", "-"];
+  const child = Bun.spawn(command, { cwd: home.folder, env: home.env, stdout: Bun.file(file), stderr: "pipe" });
+  expect([await child.exited, await new Response(child.stderr).text()]).toEqual([0, told]);
+});
+
 test("a file that is no bundle is refused with the server's words, and one that is too long before it is sent", async () => {
   const to = await newInstance();
   const file = join(folder, "no.tar.gz");

@@ -56,7 +56,7 @@ const COMMANDS: Record<string, { words: string[]; input?: string; json?: false |
   "agent edit": { words: ["agent", "edit", INSTANCE, AGENT, "--name", "x"] },
   "agent export": {
     words: ["agent", "export", INSTANCE, AGENT, "--output", BUNDLE, "--force"],
-    json: { file: BUNDLE, bytes: Buffer.byteLength(EVIL) },
+    json: { file: BUNDLE, bytes: Buffer.byteLength(EVIL), leftOut: [] },
   },
   "agent import": { words: ["agent", "import", INSTANCE, import.meta.path] },
   "agent delete": { words: ["agent", "delete", INSTANCE, AGENT, "--yes"] },

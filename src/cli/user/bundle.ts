@@ -10,7 +10,7 @@ import {
   writeSync,
 } from "node:fs";
 import type { Answer, Operation } from "../../../clients/typescript/src/index.ts";
-import { BUNDLE_BOUNDS, SKILLS_PART } from "../../bundles/format.ts";
+import { BUNDLE_BOUNDS, MANIFEST_FILE, parseManifest, SKILLS_PART } from "../../bundles/format.ts";
 import { readTar, TarError } from "../../bundles/tar.ts";
 import { MAX_ARCHIVE_BYTES } from "../../http/bounds.ts";
 import { describeSystemError } from "../../lib/system-error.ts";
@@ -47,17 +47,38 @@ export async function exportAgent(instance: string, given: string, options: Expo
   const progress = createProgress("Exporting", { quiet: options.json === true });
   // Nothing comes before the server has packed all of it.
   progress.show(0, 1);
-  const bytes = await client
+  const [bytes, leftOut] = await client
     .open("get", `${AGENT}/bundle`, { path: idsOf(agent), query: { history }, deadlineMs })
-    .then((answer) => watched(bundleIn(answer), Number(answer.headers.get("content-length")), progress))
-    .then((bundle) => (isPiped ? pipe(bundle) : save(bundle, file)))
+    .then((answer) => {
+      const [whole, beginning] = bundleIn(answer).tee();
+      const bundle = watched(whole, Number(answer.headers.get("content-length")), progress);
+      return Promise.all([isPiped ? pipe(bundle) : save(bundle, file), leftOutOf(beginning)]);
+    })
     .finally(progress.end);
-  if (isPiped) return;
-  if (options.json) printJson({ file, bytes });
-  else say(`Exported ${agent.displayName} to ${file} (${shortSize(bytes)}).`);
+  if (options.json && !isPiped) {
+    printJson({ file, bytes, leftOut });
+    return;
+  }
+  if (!isPiped) say(`Exported ${agent.displayName} to ${file} (${shortSize(bytes)}).`);
+  for (const what of leftOut) tell("left out", what, "");
 }
 
-function bundleIn(answer: Response): ReadableStream<Uint8Array> {
+/** What the server could not put into a bundle, by its manifest, which comes first. */
+async function leftOutOf(bundle: ReadableStream<Uint8Array<ArrayBuffer>>): Promise<readonly string[]> {
+  try {
+    for await (const entry of readTar(bundle.pipeThrough(unzip()), BUNDLE_BOUNDS.headers)) {
+      if (entry.name !== MANIFEST_FILE) break;
+      return parseManifest(await entry.bytes(BUNDLE_BOUNDS.manifestBytes)).manifest.leftOut;
+    }
+  } catch {
+    // Whoever imports it says what is wrong with it.
+  }
+  return [];
+}
+
+const unzip = () => new DecompressionStream("gzip");
+
+function bundleIn(answer: Response): ReadableStream<Uint8Array<ArrayBuffer>> {
   if (answer.headers.get("content-type") === "application/gzip" && answer.body !== null) return answer.body;
   throw new Failure("the server answered without a bundle", "is it a Roost server?");
 }
@@ -203,8 +224,7 @@ async function skillInBundle(bundle: Uint8Array<ArrayBuffer>, skill: string): Pr
   const prefix = `${SKILLS_PART}${skill}/`;
   const files: [string, string][] = [];
   try {
-    const unzipped = new Blob([bundle]).stream().pipeThrough(new DecompressionStream("gzip"));
-    for await (const entry of readTar(unzipped, BUNDLE_BOUNDS.headers)) {
+    for await (const entry of readTar(new Blob([bundle]).stream().pipeThrough(unzip()), BUNDLE_BOUNDS.headers)) {
       if (!entry.name.startsWith(prefix)) continue;
       const bytes = await entry.bytes(BUNDLE_BOUNDS.fileBytes);
       files.push([entry.name.slice(prefix.length), new TextDecoder("utf-8", { fatal: true }).decode(bytes)]);
