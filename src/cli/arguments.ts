@@ -95,7 +95,7 @@ export function activeHours(text: string): { from: string; to: string } {
 }
 
 /** `Name: value`, one more of a request's headers. */
-export function headerLine(text: string, before: Record<string, string>): Record<string, string> {
+export function headerLine(text: string, before: Record<string, string> = {}): Record<string, string> {
   const [, name, value] = /^([^\s:]+):\s*(.*?)\s*$/.exec(text) ?? [];
   if (name !== undefined && value !== undefined) return { ...before, [name]: value };
   throw new InvalidArgumentError("Expected a header's name and value, such as 'X-Api-Key: {{secret:NAME}}'.");

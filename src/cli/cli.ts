@@ -56,10 +56,11 @@ export function createProgram(firstWord?: string): Command {
   return program;
 }
 
-/** Lists of commands that fit 80 columns: every command has options, and its help shows them. */
+/** Lists of commands that fit 80 columns: every command has options, and its help shows them, and which it needs. */
 const TIGHT_HELP: Partial<Help> = {
   minWidthToWrap: 24,
   subcommandTerm: (command) => new Help().subcommandTerm(command).replace(" [options]", ""),
+  optionDescription: (option) => new Help().optionDescription(option) + (option.mandatory ? " (required)" : ""),
 };
 
 const SHELLS = ["bash", "zsh", "fish"];

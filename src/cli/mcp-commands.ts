@@ -18,7 +18,6 @@ export function addMcpCommands(mcp: Command, { inInstance, sure, asJson }: McpCo
       "--header <line>",
       "sent with each request, such as 'Authorization: Bearer {{secret:DOCS_TOKEN}}'; may come several times",
       headerLine,
-      {},
     );
   asJson(named("list", "list an instance's MCP servers, or with a server its tools"))
     .argument("[server]", "its name or id")

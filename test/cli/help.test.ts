@@ -73,6 +73,14 @@ test("help fits 80 columns", () => {
   expect(wide).toEqual([]);
 });
 
+test("help says which options a command needs, and shows no default that is only the program's", () => {
+  for (const { command } of PLACES) {
+    const help = helpOf(command);
+    expect(help.includes("(required)")).toBe(command.options.some(({ mandatory }) => mandatory));
+    expect(help).not.toContain("default: {");
+  }
+});
+
 test("examples fit 80 columns", () => {
   const long = PLACES.flatMap(({ command, words }) => examplesOf(command, words)).filter((line) => line.length > 78);
   expect(long).toEqual([]);

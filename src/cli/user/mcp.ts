@@ -67,7 +67,7 @@ export async function addServer(
   instance: string,
   name: string,
   url: string,
-  options: Options & { header: Record<string, string> },
+  options: Options & { header?: Record<string, string> },
 ): Promise<void> {
   const client = openClient(options);
   const instanceId = await findInstance(client, instance);
