@@ -38,6 +38,7 @@ test("questions are listed, shown, completed and answered, and the agent goes on
   });
   const answered = await run(home, ["approval", "answer", id, "Friday"]);
   expect([answered.code, answered.output]).toEqual([0, "It is answered. The agent goes on.\n"]);
+  expect(answered.errors).toMatch(/^To see how: roost events inst_[0-9a-f]{32} agt_[0-9a-f]{32}\n$/);
   expect(await sent).toMatchObject({ code: 0, output: "Friday it is.\n" });
   expect(await approvals()).toEqual([]);
   expect(await approvals("--status", "answered")).toMatchObject([{ approvalId: id, answers: ["Friday"] }]);

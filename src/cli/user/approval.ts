@@ -3,6 +3,7 @@ import { visibleJson, visibleText } from "../../lib/visible-text.ts";
 import { colours, note as noteLine, printFields, printJson, printTable, say, shortTime } from "../output.ts";
 import type { Client, Records } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
+import { shellWord } from "./find.ts";
 import { confirm } from "./prompt.ts";
 
 interface Options extends ServerOptions {
@@ -122,5 +123,5 @@ async function decide(client: Client, approvalId: string, body: Decision, { json
     return;
   }
   say(`It is ${approval.status}. The agent goes on.`);
-  noteLine(`To see how: roost events INSTANCE ${approval.agentId}`);
+  noteLine(`To see how: roost events ${shellWord(approval.instanceId)} ${shellWord(approval.agentId)}`);
 }
