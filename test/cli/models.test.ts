@@ -195,6 +195,10 @@ test("a folder without what a model needs is refused with what is missing", asyn
   mkdirSync(join(home.folder, "empty"));
   expect((await operate(home, ["models", "import", join(home.folder, "empty")])).code).toBe(1);
   expect((await operate(home, ["models", "import", "/nowhere"])).errors).toContain("/nowhere");
+  const file = await operate(home, ["models", "import", join(TINY, "config.json")]);
+  expect(file.errors).toContain(
+    "config.json cannot be added: it is a file; give the folder that has the model's files",
+  );
   const named = await operate(home, ["models", "import", TINY, "--name", "No Name"]);
   expect([named.code, named.errors]).toEqual([2, expect.stringContaining("choose one with --name")]);
 });

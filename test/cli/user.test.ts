@@ -182,7 +182,7 @@ test("an agent is created with local files, edited, and deleted", async () => {
   expect((await run(home, ["agent", "list", name])).output).toContain("Ada L");
   expect((await run(home, ["agent", "edit", name, "ada"])).code).toBe(2);
   const unread = await run(home, ["agent", "edit", name, "ada", "--file", "SOUL.md=/nowhere"]);
-  expect(unread.errors).toBe("roost: the file /nowhere cannot be read\n");
+  expect(unread.errors).toBe("roost: the file /nowhere cannot be read: there is no such file or folder\n");
   expect((await run(home, ["agent", "delete", name, "ada", "--yes", "--json"])).json()).toMatchObject({
     deleted: true,
   });

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { everyInWords } from "../../lib/every-in-words.ts";
+import { describeSystemError } from "../../lib/system-error.ts";
 import type { Policy } from "../../tools/tool.ts";
 import { Failure, UsageError } from "../failure.ts";
 import { colours, printFields, printJson, printTable, say, shortTime } from "../output.ts";
@@ -158,9 +159,9 @@ function readText(path: string): string | null {
   if (path === "") return null;
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(readFileSync(path));
-  } catch (cause) {
-    const why = cause instanceof TypeError ? "is not UTF-8 text" : "cannot be read";
-    throw new Failure(`the file ${path} ${why}`, null, { cause });
+  } catch (error) {
+    if (error instanceof TypeError) throw new Failure(`the file ${path} is not UTF-8 text`, null, { cause: error });
+    throw describeSystemError(`the file ${path} cannot be read`, error);
   }
 }
 

@@ -65,6 +65,9 @@ export async function importModel(options: ImportOptions): Promise<Added> {
 
 /** Files that a model may have, by their paths below the folder. Throws if it cannot be read. */
 async function pathsIn(folder: string): Promise<string[]> {
+  if (!(await stat(folder)).isDirectory()) {
+    throw new UnusableModel("it is a file; give the folder that has the model's files, in Hugging Face layout");
+  }
   const names = await readdir(folder);
   const below = names.includes("onnx") ? await readdir(join(folder, "onnx")) : [];
   return [...names, ...below.map((name) => `onnx/${name}`)].filter(isSafePath);
