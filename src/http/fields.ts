@@ -18,12 +18,15 @@ const LABEL =
   "^[^\\u0000-\\u001f\\u007f-\\u009f]*[^\\s\\u0000-\\u001f\\u007f-\\u009f][^\\u0000-\\u001f\\u007f-\\u009f]*$";
 
 /** One line of `min` to `max` Unicode code points after trimming. */
-export const trimmedText = (min: number, max: number, expected = `${min} to ${max} characters`) =>
-  z
+export const trimmedText = (min: number, max: number) => {
+  const expected = `${min} to ${max} characters`;
+  return z
     .string({ error: expected })
     .trim()
-    .refine((text) => isLabel(text) && codePoints(text) >= min && codePoints(text) <= max, { error: expected })
+    .refine(isLabel, { error: `${expected} on one line, without control characters` })
+    .refine((text) => codePoints(text) >= min && codePoints(text) <= max, { error: expected })
     .meta({ minLength: min, maxLength: max, pattern: LABEL, examples: ["Ada"] });
+};
 
 /** Text that is not blank, of at most `max` code points; not trimmed. */
 export const spokenText = (max: number) => {

@@ -45,19 +45,12 @@ export const RUN_ERRORS = [
 const AGENT = "/v1/instances/:instanceId/agents/:agentId";
 
 const SCHEMA = "a JSON Schema, as an object";
-const senderPart = (expected: string) => trimmedText(1, 200, expected).optional();
+const senderPart = trimmedText(1, 200).optional();
 const MessageInput = z.lazy(() =>
   z.object({
     message: spokenText(32_000),
     sender: z
-      .object(
-        {
-          type: senderPart("1 to 200 characters"),
-          id: senderPart("1 to 200 characters"),
-          name: senderPart("1 to 200 characters"),
-        },
-        { error: "an object with type, id and name" },
-      )
+      .object({ type: senderPart, id: senderPart, name: senderPart }, { error: "an object with type, id and name" })
       .nullish(),
     stream: flag.nullish(),
     output: z
