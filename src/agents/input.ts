@@ -10,7 +10,7 @@ const SLUG_FORM = "1 to 63 of a-z, 0-9 and -, not beginning with -";
 /** Models that are tried in turn (docs/contract/api.md, Agents). */
 export const MAX_MODELS = 4;
 const ONE_MODEL = "local:<name> or openai:<name>";
-const MODEL_FORM = `${ONE_MODEL}, a list of at most ${MAX_MODELS} of them, or null for the host's default`;
+const MODEL_FORM = `${ONE_MODEL}, a list of 1 to ${MAX_MODELS} of them, or null for the host's default`;
 const FILES_FORM = `an object of at most ${MAX_FILES_PER_REQUEST} file names, each with its text`;
 
 /** Fields of the requests that create and change an agent. */
@@ -28,7 +28,13 @@ export const modelName = (error = ONE_MODEL) =>
     .meta({ examples: ["local:smollm2-135m-instruct"] });
 export const model = z.lazy(() =>
   z
-    .union([modelName(MODEL_FORM), z.array(modelName(MODEL_FORM)).min(1).max(MAX_MODELS)], { error: MODEL_FORM })
+    .union(
+      [
+        modelName(MODEL_FORM),
+        z.array(modelName(MODEL_FORM)).min(1, { error: MODEL_FORM }).max(MAX_MODELS, { error: MODEL_FORM }),
+      ],
+      { error: MODEL_FORM },
+    )
     .nullish()
     .describe("Of several, the first that can be reached answers; null for the host's default"),
 );

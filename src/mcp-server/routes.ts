@@ -55,7 +55,9 @@ export function mcpRoutes(parts: McpRouteParts): Route[] {
       bound: "run",
       idempotent: false,
       protocol: "json-rpc",
-      body: z.union([Message, z.array(Message).min(1).max(MAX_BATCH)], { error: MESSAGE }),
+      body: z.union([Message, z.array(Message).min(1, { error: MESSAGE }).max(MAX_BATCH, { error: MESSAGE })], {
+        error: MESSAGE,
+      }),
       example: { jsonrpc: "2.0", id: 1, method: "tools/list" },
       answer: Answer,
       find: ({ request }) => requireOwnOrigin(request.headers, ownUrls()),

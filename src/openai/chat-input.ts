@@ -19,7 +19,8 @@ const TEXT = "text";
 const text = z.string({ error: TEXT });
 const flag = z.boolean({ error: "true or false" });
 const IMAGE = "a data URL of an image, such as data:image/png;base64,…";
-const COUNT = "a whole number, at least 1";
+const MAX_TOKENS = 1_000_000;
+const COUNT = `a whole number from 1 to ${MAX_TOKENS}`;
 const TEMPERATURE = "a number from 0 to 2";
 const MODEL = "the id of an agent";
 const PARTS = "text, or a list of parts of type text";
@@ -38,7 +39,9 @@ export const temperature = z.lazy(() =>
 export const modelName = z.lazy(() =>
   z.string({ error: MODEL }).min(1, { error: MODEL }).describe("The id of an agent"),
 );
-export const tokenCount = z.lazy(() => z.int({ error: COUNT }).min(1, { error: COUNT }).max(1_000_000));
+export const tokenCount = z.lazy(() =>
+  z.int({ error: COUNT }).min(1, { error: COUNT }).max(MAX_TOKENS, { error: COUNT }),
+);
 
 const Message = z.lazy(() => {
   const textPart = z.object({ type: z.literal("text"), text });

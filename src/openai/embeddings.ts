@@ -17,7 +17,7 @@ export const EmbeddingRequest = z.lazy(() => {
   const text = z.string({ error: TEXT }).min(1, { error: TEXT }).max(MAX_CHARACTERS, { error: TEXT });
   return z.object({
     model: z.string({ error: EMBEDDING_MODEL }).describe(EMBEDDING_MODEL),
-    input: z.union([text, z.array(text).min(1).max(MAX_TEXTS)], { error: INPUT }),
+    input: z.union([text, z.array(text).min(1, { error: INPUT }).max(MAX_TEXTS, { error: INPUT })], { error: INPUT }),
     encoding_format: z.enum(["float", "base64"], { error: "float or base64" }).nullish(),
     dimensions: z.null({ error: "nothing: a vector has 384 dimensions" }).optional(),
   });

@@ -20,7 +20,8 @@ const flag = z.boolean({ error: "true or false" });
 /** For what would change the answer and cannot be honoured. */
 const absent = (why: string) => z.null({ error: `nothing: ${why}` }).optional();
 
-const INPUT = "text, or a list of messages, function calls and their outputs; images as data URLs";
+const INPUT =
+  "text, or a list of messages, function calls and their outputs, neither of them empty; images as data URLs";
 const FORM = "a type: text, json_object or json_schema";
 
 const Item = z.lazy(() => {
@@ -48,7 +49,9 @@ const Item = z.lazy(() => {
 export const ResponseRequest = z.lazy(() =>
   z.object({
     model: modelName,
-    input: z.union([text.min(1), untilFirstWrong(z.array(Item).min(1))], { error: INPUT }),
+    input: z.union([text.min(1, { error: INPUT }), untilFirstWrong(z.array(Item).min(1, { error: INPUT }))], {
+      error: INPUT,
+    }),
     instructions: text.nullish(),
     previous_response_id: text.nullish(),
     store: flag.nullish().describe("Whether a later response may continue this one; true by default"),

@@ -131,10 +131,10 @@ describe("POST …/agents", () => {
     [{ displayName: "" }, "displayName: expected 1 to 100 characters"],
     ...["", "-a", "A", "a_b", "a/b", "..", "x".repeat(64), 7].map((slug): [object, string] => [{ slug }, SLUG]),
     [{ useDefaults: "yes" }, "useDefaults: expected true or false"],
-    [
-      { model: "gpt" },
-      "model: expected local:<name> or openai:<name>, a list of at most 4 of them, or null for the host's default",
-    ],
+    ...["gpt", [], Array.from({ length: 5 }, () => "openai:a")].map((model): [object, string] => [
+      { model },
+      "model: expected local:<name> or openai:<name>, a list of 1 to 4 of them, or null for the host's default",
+    ]),
     [{ files: [] }, FILES],
     [{ files: "a" }, FILES],
     [{ files: Object.fromEntries(Array.from({ length: 65 }, (_, at) => [`f${at}`, ""])) }, FILES],

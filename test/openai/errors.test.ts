@@ -89,6 +89,22 @@ test.each([
   expect(error.param).toStartWith(param);
 });
 
+test.each([
+  ["/chat/completions", { messages: [] }, "messages: expected at least one message"],
+  ["/chat/completions", { messages, max_tokens: 1e9 }, "max_tokens: expected a whole number from 1"],
+  ["/responses", { input: [] }, "input: expected text, or a list of messages"],
+  ["/responses", { input: "" }, "input: expected text, or a list of messages"],
+  ["/embeddings", { input: [] }, "input: expected text, or a list of 1 to 256 texts"],
+  [
+    "/embeddings",
+    { input: Array.from({ length: 257 }, () => "x") },
+    "input: expected text, or a list of 1 to 256 texts",
+  ],
+])("%s says of %j what it expects", async (path, body, expected) => {
+  const error = await failing(it.client.post(path, { body: { model: it.agent, ...body } }));
+  expect(error).toMatchObject({ status: 400, error: { message: expect.stringContaining(expected) } });
+});
+
 test("unknown fields are ignored, and so are those that change nothing", async () => {
   const asked = { model: it.agent, messages, n: 1, logprobs: false, user: "ada", seed: 7, store: true, new_field: {} };
   const { choices } = await it.client.chat.completions.create(asked as never);

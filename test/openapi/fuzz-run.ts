@@ -82,6 +82,8 @@ function faultsOfAnswer(
   if (status >= 500 && status !== 502 && status !== 503) return [`${status} ${body}`];
   if (made.isRefused && status !== 401) return [`expected 401, got ${status}`];
   if (!made.isHttp && status >= 400 && headers.get("x-request-id") === null) return [];
+  // Of whoever checks the input: everything that is refused says itself what was expected.
+  if (status === 400 && /Too (small|big)|Invalid (input|option|string)/.test(body ?? "")) return [`400 ${body}`];
   try {
     if (made.isOperation && made.isHttp) check({ method, path: target, status, headers, body });
     else if (status >= 400 && method !== "HEAD") requireEnvelope(status, headers, body ?? "");
