@@ -31,12 +31,13 @@ export function leastFitting(open: readonly Invoice[], { least }: Need): Invoice
  */
 export function quoteOf(invoice: Invoice, networks: readonly NetworkName[], first?: NetworkName) {
   const amount = formatMoney(invoice.amount);
-  const options = networks.map((network) => {
+  const inOrder = networks.toSorted((a, b) => Number(b === first) - Number(a === first));
+  const options = inOrder.map((network) => {
     const { chainId, asset } = NETWORKS[network];
     return { network, chainId, asset, recipient: invoice.payTo, amount, currency: CURRENCY };
   });
   return {
-    ...(options.find(({ network }) => network === first) ?? options[0]),
+    ...options[0],
     invoiceId: invoice.invoiceId,
     expiresAt: isoTime(invoice.expiresAt),
     options,

@@ -180,7 +180,7 @@ test("the network that was asked for comes first, else the first configured one"
   const payer = at.account();
   expect((await at.quote(payer)).network).toBe("base");
   const { network, options } = await at.quote(payer, { network: "polygon" });
-  expect([network, options.map((option) => option.network)]).toEqual(["polygon", ["base", "polygon"]]);
+  expect([network, options.map((option) => option.network)]).toEqual(["polygon", ["polygon", "base"]]);
 });
 
 test("a sufficient balance is asked for nothing, unless a payment was refused", async () => {
