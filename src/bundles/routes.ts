@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Agents } from "../agents/agents.ts";
+import { streamHead } from "../http/answer.ts";
 import { trimmedText } from "../http/fields.ts";
 import type { LastingAnswers } from "../http/lasting-answers.ts";
 import { type Route, route } from "../http/route.ts";
@@ -50,7 +51,7 @@ export function bundleRoutes({ instances, agents, exports, imports, lasting, kee
           "Cache-Control": "no-store",
           "X-Content-Type-Options": "nosniff",
         };
-        if (request.method === "HEAD") return new Response(null, { headers });
+        if (request.method === "HEAD") return streamHead(headers);
         const place = lasting.open(caller, "bundle");
         keepOpen(request);
         try {

@@ -20,6 +20,10 @@ export const STREAM_HEADERS = {
   "X-Accel-Buffering": "no",
 };
 
+/** The answer to HEAD where GET sends a stream: its length is unknown. */
+export const streamHead = (headers: Record<string, string>): Response =>
+  new Response(null, { headers: { ...headers, "Transfer-Encoding": "chunked" } });
+
 export function jsonAnswer(
   status: number,
   body: string,

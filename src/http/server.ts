@@ -51,7 +51,15 @@ export function createFetch(
       ? unknownAnswer(parts, request, new AppError("not_found", "no such path"))
       : failedAnswer(parts, request, "unknown", error),
   );
-  return app.compile().fetch;
+  const { fetch } = app.compile();
+  return (request) => (request.method === "HEAD" ? withoutFalseLength(fetch(request)) : fetch(request));
+}
+
+/** The framework answers every HEAD with a length: with 0 also where GET sends a stream, or where nothing has changed. */
+async function withoutFalseLength(answering: Response | Promise<Response>): Promise<Response> {
+  const answer = await answering;
+  if (answer.status === 304 || answer.headers.has("transfer-encoding")) answer.headers.delete("content-length");
+  return answer;
 }
 
 /** The router returns nothing for a path without parameters, and null for one with invalid percent-encoding. */

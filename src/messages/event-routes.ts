@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Agent } from "../agents/schema.ts";
-import { STREAM_HEADERS } from "../http/answer.ts";
+import { STREAM_HEADERS, streamHead } from "../http/answer.ts";
 import type { LastingAnswer, LastingAnswers } from "../http/lasting-answers.ts";
 import { queryOf } from "../http/request.ts";
 import { type Asked, type Route, route } from "../http/route.ts";
@@ -35,8 +35,9 @@ export const createEventStreams = ({ keepOpen }: EventStreamParts): EventStreams
   toResponse(request, { body, end }) {
     keepOpen(request);
     // HEAD uses the same route, and would wait for the length of a body that never ends.
-    if (request.method === "HEAD") end();
-    return new Response(request.method === "HEAD" ? null : body, { headers: STREAM_HEADERS });
+    if (request.method !== "HEAD") return new Response(body, { headers: STREAM_HEADERS });
+    end();
+    return streamHead(STREAM_HEADERS);
   },
 });
 

@@ -249,6 +249,17 @@ describe("an answer", () => {
     }
     expect((await server.ask("HEAD", "/v1/auth/me")).status).toBe(401);
   });
+
+  test("to HEAD claims no length where GET sends a stream, or where nothing has changed", async () => {
+    const lengthOf = async (path: string, headers: Record<string, string> = {}) => {
+      const answer = await owner.ask("HEAD", `${agent}${path}`, undefined, headers);
+      return [answer.status, answer.headers.get("content-length")];
+    };
+    expect(await lengthOf("/events")).toEqual([200, null]);
+    expect(await lengthOf("/bundle")).toEqual([200, null]);
+    expect(await lengthOf("/files/a.md", { "If-None-Match": "*" })).toEqual([304, null]);
+    expect(await lengthOf("/files/a.md")).toEqual([200, "1"]);
+  });
 });
 
 describe("a body", () => {
