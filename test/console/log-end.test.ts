@@ -3,7 +3,7 @@ import type { Page } from "playwright-core";
 import { now } from "../../src/tools/now.ts";
 import { browserTest } from "../support/browser.ts";
 import type { Person } from "../support/test-server.ts";
-import { focus, signUpWithAgent, startWithModel, withConsoleAs } from "./with-console.ts";
+import { focus, lookAgain, signUpWithAgent, startWithModel, withConsoleAs } from "./with-console.ts";
 
 const LONG = "A line of an answer that goes on for a while. ".repeat(12);
 
@@ -124,3 +124,32 @@ browserTest(
     });
   },
 );
+
+browserTest("a message sent elsewhere leads nobody to the end who reads above it", async () => {
+  await talkAtLength();
+  await withPage(async (page) => {
+    const sendElsewhere = async (message: string) => {
+      await person.ask("POST", `${agentPath}/messages`, { message });
+      await lookAgain(page);
+      await page.getByText(message, { exact: true }).waitFor();
+    };
+    await sendElsewhere("To a reader at the end");
+    expect(await fromEnd(page)).toBeLessThan(2);
+    await scroll(page, press(page, "ArrowUp"));
+    const before = await position(page);
+    await sendElsewhere("To a reader above it");
+    expect(await position(page)).toBe(before);
+  });
+});
+
+browserTest("a conversation whose last runs have failed is opened at its end", async () => {
+  await talkAtLength();
+  for (let count = 0; count < 3; count++) {
+    model.script({ kind: "status", status: 400, body: { error: { message: "no such model" } } });
+    await person.ask("POST", `${agentPath}/messages`, { message: `Failing ${count}` });
+  }
+  await withPage(async (page) => {
+    await page.getByRole("button", { name: "Try again" }).nth(2).waitFor();
+    expect(await fromEnd(page)).toBeLessThan(2);
+  });
+});

@@ -83,9 +83,8 @@ export function openTalk(parts: TalkParts): Talk {
     roost.events(agent, { runId, after, signal: closing.signal }) as AsyncIterable<RunEvent>;
 
   /** Shows what of the page is not shown yet, where it belongs; what is newest before `next`, or at the end. */
-  function showPage(page: readonly Message[], next: Element | null): boolean {
+  function showPage(page: readonly Message[], next: Element | null): void {
     const inOrder = new Set<HTMLElement>();
-    let isFresh = false;
     for (const message of page) {
       const exchange = exchanges.get(message.runId) ?? makeExchange(agent.instanceId, logEnd.keep, again);
       exchanges.set(message.runId, exchange);
@@ -98,13 +97,9 @@ export function openTalk(parts: TalkParts): Talk {
     }
     for (const element of [...inOrder].reverse()) {
       // One that stands there already keeps its place, and the focus that may be in it.
-      if (element.parentNode !== log) {
-        log.insertBefore(element, next);
-        isFresh = true;
-      }
+      if (element.parentNode !== log) log.insertBefore(element, next);
       next = element;
     }
-    return isFresh;
   }
 
   /** For the answers of runs that called the model more than once, or are not known. */
@@ -212,17 +207,21 @@ export function openTalk(parts: TalkParts): Talk {
       over.clear();
       log.replaceChildren();
     }
-    if (exchanges.size === 0) {
+    const inOrder = page.data.reverse();
+    if (exchanges.size > 0) logEnd.keep(() => showPage(inOrder, null));
+    else {
       earlier = page.nextCursor;
       hasEarlier(earlier !== null);
+      showPage(inOrder, null);
+      logEnd.go();
     }
-    const inOrder = page.data.reverse();
-    if (showPage(inOrder, null)) logEnd.go();
     const latest = inOrder.at(-1);
     if (latest) runs = await newestRuns(agent, latest.conversationId);
     if (closing.signal.aborted) return;
-    logEnd.keep(() => offerSteps(inOrder));
-    resumeRuns(inOrder);
+    logEnd.keep(() => {
+      offerSteps(inOrder);
+      resumeRuns(inOrder);
+    });
     newest = latest?.messageId;
     answered();
     settled();
