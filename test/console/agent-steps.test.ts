@@ -82,3 +82,40 @@ browserTest("of two answers, only the one with calls of tools offers its steps a
     },
   );
 });
+
+const FAILED = { kind: "status", status: 400, body: { error: { message: "no such model" } } } as const;
+
+browserTest("what an agent did before its run failed or was cancelled can be read after a reload too", async () => {
+  const { person: other } = await signUpWithAgent(server);
+  await withConsole(
+    () => server.url,
+    async (page) => {
+      await openAs(page, server.url, other.token);
+      const write = async (text: string) => {
+        await page.fill("#chat-input", text);
+        await page.keyboard.press("Enter");
+      };
+      calls(["read_file", { name: "missing.md" }]);
+      model.script(FAILED);
+      await write("Look");
+      await page.getByRole("button", { name: "Try again" }).waitFor();
+      calls(["ask_user", { questions: [{ question: "Which day?" }] }]);
+      await write("Plan");
+      await page.getByText("Your agent asks").waitFor();
+      await page.click("#chat-cancel");
+      await page.getByText("cancelled", { exact: true }).waitFor();
+      // It has done nothing.
+      model.script(FAILED);
+      await write("Hello");
+      await page.getByRole("button", { name: "Try again" }).nth(1).waitFor();
+
+      await page.reload();
+      await page.getByRole("button", { name: "Try again" }).nth(1).waitFor();
+      const steps = page.locator(".agent-steps > .calls > summary:visible");
+      expect(await steps.allTextContents()).toEqual(["Steps", "Steps"]);
+      for (const at of [0, 1]) await steps.nth(at).click();
+      await page.getByText("Steps: read_file").waitFor();
+      await page.getByText("Steps: ask_user").waitFor();
+    },
+  );
+});

@@ -226,3 +226,17 @@ browserTest("a failed run offers to send its message again, beside its error, al
     expect(await page.locator("#chat-input").evaluate((box) => box === document.activeElement)).toBe(true);
   });
 });
+
+browserTest("why an answer broke off is told after a reload as it was before", async () => {
+  await withPage(async (page) => {
+    model.script({ kind: "text", tokens: ["Once ", "upon"], ending: "cut" });
+    await write(page, "Tell me a story");
+    const note = page.locator(".turn.agent > small", { hasText: "The host's log has the cause under run_" });
+    await note.getByRole("button", { name: "Try again" }).waitFor();
+    const before = await note.textContent();
+    await page.reload();
+    await page.getByText("Once upon").waitFor();
+    await note.getByRole("button", { name: "Try again" }).waitFor();
+    expect(await note.textContent()).toBe(before);
+  });
+});

@@ -89,7 +89,7 @@ export function makeSteps(instanceId: string): Steps {
         calls.clear();
         list.replaceChildren();
         for await (const event of load()) show(event);
-        if (calls.size === 0) section.append(make("p", "soft", "It answered without tools."));
+        if (calls.size === 0) section.append(make("p", "soft", "It used no tools."));
       };
       let isRead = false;
       fold.addEventListener("toggle", () => {

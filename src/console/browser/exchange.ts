@@ -16,7 +16,7 @@ export interface Exchange {
   /** Shows that its turn has come, or that it is followed again. */
   begin(): void;
   show(event: RunEvent): void;
-  /** For an answer of before: offers what the agent did for it. */
+  /** For a run that ended before: offers what the agent did in it. */
   offerSteps(load: () => AsyncIterable<RunEvent>): void;
   finish(message: Pick<Message, "message" | "finishReason" | "origin">): void;
   /** Shows under the answer why it is incomplete. */

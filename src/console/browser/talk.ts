@@ -102,13 +102,6 @@ export function openTalk(parts: TalkParts): Talk {
     }
   }
 
-  /** For the answers of runs that called the model more than once, or are not known. */
-  function offerSteps(page: readonly Message[]): void {
-    for (const { role, runId } of page) {
-      if (role === "agent" && runs.get(runId)?.steps !== 1) exchanges.get(runId)?.offerSteps(() => followRun(runId));
-    }
-  }
-
   function enqueue(turn: Turn): void {
     turns.push(turn);
     if (turns.length === 1) turn.exchange.begin();
@@ -172,26 +165,28 @@ export function openTalk(parts: TalkParts): Talk {
     }
   }
 
-  /** Finds and follows the runs that have not ended. */
-  function resumeRuns(page: readonly Message[]): void {
+  /**
+   * Shows of the runs of this page that are over why there is no answer, or no whole one, and offers what they did; returns
+   * those that are not over.
+   */
+  function showEnds(page: readonly Message[]): Turn[] {
     const answered = new Set(page.filter(({ role }) => role === "agent").map(({ runId }) => runId));
-    const open = page.filter(
-      ({ role, runId }) => role === "user" && !answered.has(runId) && !over.has(runId) && !isFollowed(runId),
-    );
     const found: Turn[] = [];
-    for (const { runId } of open) {
+    for (const { role, runId } of page) {
       const exchange = exchanges.get(runId);
+      if (!exchange || over.has(runId) || isFollowed(runId) || (role === "user" && answered.has(runId))) continue;
       const run = runs.get(runId);
-      if (!exchange) continue;
-      if (run && UNFINISHED.has(run.status)) found.push({ runId, exchange });
-      else {
-        over.add(runId);
-        if (run?.status === "cancelled") exchange.explain(run.status);
+      if (run?.status === "cancelled") exchange.explain(run.status);
+      else if (run?.status === "failed") exchange.fail(run.error?.message ?? run.status);
+      else if (role === "user") {
         // One that has just ended well has its answer at the next look.
-        else if (run?.status === "failed") exchange.fail(run.error?.message ?? run.status);
+        if (run && UNFINISHED.has(run.status)) found.push({ runId, exchange });
+        continue;
       }
+      over.add(runId);
+      if (mayHaveSteps(run)) exchange.offerSteps(() => followRun(runId));
     }
-    found.forEach(enqueue);
+    return found;
   }
   const isFollowed = (runId: string) => turns.some((turn) => turn.runId === runId);
 
@@ -218,10 +213,7 @@ export function openTalk(parts: TalkParts): Talk {
     const latest = inOrder.at(-1);
     if (latest) runs = await newestRuns(agent, latest.conversationId);
     if (closing.signal.aborted) return;
-    logEnd.keep(() => {
-      offerSteps(inOrder);
-      resumeRuns(inOrder);
-    });
+    logEnd.keep(() => showEnds(inOrder).forEach(enqueue));
     newest = latest?.messageId;
     answered();
     settled();
@@ -271,7 +263,7 @@ export function openTalk(parts: TalkParts): Talk {
       hasEarlier(earlier !== null);
       const fromEnd = log.scrollHeight - log.scrollTop;
       showPage(page.data.reverse(), log.firstElementChild);
-      offerSteps(page.data);
+      showEnds(page.data);
       log.scrollTop = log.scrollHeight - fromEnd;
     },
     catchUp() {
@@ -291,3 +283,9 @@ export function openTalk(parts: TalkParts): Talk {
     close: () => closing.abort(),
   };
 }
+
+/**
+ * Whether it may have called tools, or is not known: after all of its calls of the model but the last, and also after that if
+ * it was cancelled.
+ */
+const mayHaveSteps = (run: Run | undefined): boolean => !run || run.steps > (run.status === "cancelled" ? 0 : 1);
