@@ -87,6 +87,36 @@ browserTest("a new conversation gets its first words as its name, and its addres
   );
 });
 
+browserTest("a name that a conversation got elsewhere is kept when the first message is sent here", async () => {
+  await withPage(async (page) => {
+    await page.getByRole("button", { name: "New conversation" }).click();
+    await named(page, "Untitled conversation").waitFor();
+    const [{ conversationId }] = await listed();
+    await person.ask("PATCH", `${agentPath}/conversations/${conversationId}`, { title: "Letters" });
+    await write(page, "Dear Maren");
+    await named(page, "Letters").waitFor();
+    expect((await listed())[0].title).toBe("Letters");
+  });
+});
+
+browserTest("a new conversation is begun where the open one was written in, or deleted, elsewhere", async () => {
+  await withPage(async (page) => {
+    for (const change of [
+      (conversationId: string) => person.ask("POST", `${agentPath}/messages`, { message: "Hello", conversationId }),
+      (conversationId: string) => person.ask("DELETE", `${agentPath}/conversations/${conversationId}`),
+    ]) {
+      await page.getByRole("button", { name: "New conversation" }).click();
+      await named(page, "Untitled conversation").waitFor();
+      await page.locator("#chat-ideas").waitFor();
+      const address = page.url();
+      await change((await listed())[0].conversationId);
+      await page.getByRole("button", { name: "New conversation" }).click();
+      await page.waitForURL((url) => url.href !== address);
+      await named(page, "Untitled conversation").waitFor();
+    }
+  });
+});
+
 browserTest("what is said or sent in one conversation does not appear in another", async () => {
   await begin("Letters");
   await withPage(async (page) => {

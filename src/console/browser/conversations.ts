@@ -1,4 +1,4 @@
-import type { AgentIds } from "../../../clients/typescript/src/index.ts";
+import { type AgentIds, RoostError } from "../../../clients/typescript/src/index.ts";
 import { type Records, roost } from "./api.ts";
 import { ago, attempt, confirmPress, make, makeButton, nameOf, part } from "./dom.ts";
 import { fillWhenOpened } from "./folds.ts";
@@ -135,8 +135,10 @@ export function openConversations(write: (hash: string) => void): Conversations 
     void attempt(begin, async () => {
       if (!chosen?.agent) return;
       const ids = idsOf(chosen);
-      // One in which nothing was said yet is as good as another.
-      if (shown?.messageCount === 0) return part("chat-input", HTMLTextAreaElement).focus();
+      // One in which nothing was said yet, here or elsewhere, is as good as another.
+      if (shown?.messageCount === 0 && (await isStillEmpty(ids, shown))) {
+        return part("chat-input", HTMLTextAreaElement).focus();
+      }
       write(hashIn(ids, await roost.post(LIST, { path: ids, body: {} })));
     });
   });
@@ -158,7 +160,10 @@ export function openConversations(write: (hash: string) => void): Conversations 
       shown = { ...shown, messageCount: shown.messageCount + 1 };
       if (shown.isDefault || shown.title !== null || shown.origin.type !== "user") return;
       const path = { ...idsOf(choice), conversationId: shown.conversationId };
-      const named = await roost.patch(ONE, { path, body: { title: firstWords(text) } });
+      // It may have got a name elsewhere meanwhile.
+      const current = await roost.get(ONE, { path });
+      const body = { title: firstWords(text) };
+      const named = current.title === null ? await roost.patch(ONE, { path, body }) : current;
       if (choice === chosen) show(named);
     },
   };
@@ -168,6 +173,16 @@ const idsOf = ({ instance, agent }: Choice): AgentIds => ({
   instanceId: instance.instanceId,
   agentId: agent?.agentId ?? "",
 });
+
+/** Whether nothing was said in it elsewhere either. False if it was deleted there. */
+async function isStillEmpty(ids: AgentIds, { conversationId }: Conversation): Promise<boolean> {
+  try {
+    return (await roost.get(ONE, { path: { ...ids, conversationId } })).messageCount === 0;
+  } catch (error) {
+    if (error instanceof RoostError && error.code === "not_found") return false;
+    throw error;
+  }
+}
 
 /** The default conversation's is that of its agent. */
 const hashIn = ({ instanceId, agentId }: AgentIds, { conversationId, isDefault }: Conversation): string =>
