@@ -153,3 +153,28 @@ browserTest("a conversation whose last runs have failed is opened at its end", a
     expect(await fromEnd(page)).toBeLessThan(2);
   });
 });
+
+browserTest(
+  "who looks at another page and comes back reads on where they were, with what was said meanwhile",
+  async () => {
+    await talkAtLength();
+    await withPage(async (page) => {
+      await page
+        .locator(".exchange")
+        .first()
+        .evaluate((shown) => shown.setAttribute("data-kept", ""));
+      await scroll(page, press(page, "PageUp"));
+      const before = await position(page);
+      for (const link of ["#to-approvals", "#to-usage", "#to-agent"]) {
+        await page.click(link);
+        await page.locator("#chat").waitFor({ state: "hidden" });
+        if (link === "#to-usage") await person.ask("POST", `${agentPath}/messages`, { message: "Meanwhile" });
+        await page.goBack();
+        await page.locator("#chat").waitFor();
+        if (link !== "#to-approvals") await page.getByText("Meanwhile", { exact: true }).waitFor();
+        expect(await page.locator(".exchange[data-kept]").count()).toBe(1);
+        expect(await position(page)).toBe(before);
+      }
+    });
+  },
+);

@@ -7,7 +7,7 @@ import { type Choice, costOf, stateOf } from "./instances.ts";
 import { watchEnd } from "./log-end.ts";
 import { describeAnswers, type Facts } from "./model.ts";
 import { exact, isLess } from "./money.ts";
-import { type Account, AGENT, INSTANCE, type Instance } from "./records.ts";
+import { type Account, AGENT, type Agent, INSTANCE, type Instance } from "./records.ts";
 import { openTalk, type Talk } from "./talk.ts";
 import { AGENT_PARTS } from "./views.ts";
 
@@ -54,6 +54,8 @@ export function createChat(accountId: string, parts: ChatParts): Chat {
   const conversations = openConversations(write);
   let choice: Choice | null = null;
   let talk: Talk | undefined;
+  /** What keeps the conversation from being loaded or followed; it is told until it is over. */
+  let trouble: unknown;
   const drafts = openDrafts(accountId);
 
   function showInstance(instance: Instance): void {
@@ -79,10 +81,28 @@ export function createChat(accountId: string, parts: ChatParts): Chat {
     clear.hidden = isEmpty();
   }
 
+  /** Shows this one. If it is open already, it stays where it is scrolled. */
   async function open(next: Choice | null): Promise<void> {
+    if (!talk || !choice || !next?.agent || trouble !== undefined || draftOf(next) !== draftOf(choice))
+      return load(next);
+    // The same object stays: by it is known what is shown.
+    showChoice(Object.assign(choice, next), next.agent);
+    await Promise.all([talk.catchUp(), conversations.open(choice)]);
+  }
+
+  function showChoice(shown: Choice, agent: Agent): void {
+    part("agent-name", HTMLElement).textContent = agent.displayName;
+    input.placeholder = `Message ${agent.displayName}`;
+    input.value = drafts.get(draftOf(shown));
+    describeAnswers(parts, agent);
+    showInstance(shown.instance);
+  }
+
+  async function load(next: Choice | null): Promise<void> {
     talk?.close();
     talk = undefined;
     choice = next;
+    trouble = undefined;
     const agent = next?.agent ?? null;
     conversation.hidden = agent === null;
     intro.hidden = agent !== null;
@@ -91,11 +111,7 @@ export function createChat(accountId: string, parts: ChatParts): Chat {
     part("intro-instance", HTMLElement).hidden = next !== null;
     if (next === null || agent === null) return;
 
-    part("agent-name", HTMLElement).textContent = agent.displayName;
-    input.placeholder = `Message ${agent.displayName}`;
-    input.value = drafts.get(draftOf(next));
-    describeAnswers(parts, agent);
-    showInstance(next.instance);
+    showChoice(next, agent);
     log.replaceChildren();
     clear.hidden = true;
     ideas.hidden = true;
@@ -108,8 +124,6 @@ export function createChat(accountId: string, parts: ChatParts): Chat {
       const alert = alertFor(form);
       if (alert && isShown()) showError(alert, error);
     };
-    /** What keeps the conversation from being loaded or followed; it is told until it is over. */
-    let trouble: unknown;
     talk = openTalk({
       agent: { instanceId: next.instance.instanceId, agentId: agent.agentId },
       conversationId: next.conversationId,
@@ -135,12 +149,13 @@ export function createChat(accountId: string, parts: ChatParts): Chat {
         tell(error);
       },
       answered() {
+        if (!isShown()) return;
         if (trouble !== undefined) hideError(trouble);
         trouble = undefined;
       },
     });
     talk.loaded.catch((error) => {
-      trouble = error;
+      if (isShown()) trouble = error;
     });
     await Promise.all([talk.loaded, conversations.open(next)]);
   }
@@ -217,7 +232,7 @@ export function createChat(accountId: string, parts: ChatParts): Chat {
     const path = { instanceId: cleared.instance.instanceId, agentId: cleared.agent.agentId };
     const conversationId = cleared.conversationId ?? undefined;
     await roost.delete(`${AGENT}/messages`, { path, query: { conversationId } });
-    if (cleared === choice) await open(cleared);
+    if (cleared === choice) await load(cleared);
     input.focus();
   });
   input.addEventListener("keydown", (event) => {
