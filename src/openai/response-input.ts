@@ -88,8 +88,13 @@ export const ResponseRequest = z.lazy(() =>
 );
 export type ResponseRequest = z.output<typeof ResponseRequest>;
 
-/** What was said in the request, and its system and developer messages. */
-export function saidIn({ input }: ResponseRequest): { said: Said[]; instructions: string[] } {
+/** What a request says, and its system and developer messages. */
+export interface SaidInRequest {
+  said: Said[];
+  instructions: string[];
+}
+
+export function saidIn({ input }: Pick<ResponseRequest, "input">): SaidInRequest {
   if (typeof input === "string")
     return { said: [{ kind: "user", text: input, images: [], param: "input" }], instructions: [] };
   const instructions: string[] = [];
@@ -105,7 +110,7 @@ export function saidIn({ input }: ResponseRequest): { said: Said[]; instructions
       const call = { id: item.call_id, name: item.name, input: item.arguments };
       const last = said.at(-1);
       // Calls of one answer are items of their own here.
-      if (last?.kind === "assistant") said[said.length - 1] = { ...last, calls: [...last.calls, call] };
+      if (last?.kind === "assistant") last.calls.push(call);
       else said.push({ kind: "assistant", text: "", calls: [call], param });
     } else if (item.type === "function_call_output") {
       said.push({ kind: "result", callId: item.call_id, text: textOf(item.output), param });
@@ -117,10 +122,10 @@ export function saidIn({ input }: ResponseRequest): { said: Said[]; instructions
 /** What the agent is asked, after what was said before. Throws `invalid_request`. */
 export function askedInResponse(
   request: ResponseRequest,
+  { said, instructions }: SaidInRequest,
   before: { said: readonly Said[]; isTainted: boolean },
   rules: FunctionRules & { sees: boolean },
 ): Asked {
-  const { said, instructions } = saidIn(request);
   const offered = request.tool_choice === "none" ? [] : (request.tools ?? []);
   const { functions, chosen } = offerFunctions(offered, chosenInResponse(request), rules);
   const all = [

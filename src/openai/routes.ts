@@ -229,8 +229,9 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
         const found = models.agentOf(caller, input.model);
         const previousId = input.previous_response_id ?? null;
         const before = previousId === null ? NOTHING_SAID : stored.upTo(found.agent.agentId, previousId);
-        const asked = askedInResponse(input, before, rulesFor(found.agent));
-        const { said } = saidIn(input);
+        const inRequest = saidIn(input);
+        const { said } = inRequest;
+        const asked = askedInResponse(input, inRequest, before, rulesFor(found.agent));
         const isKept = input.store ?? true;
         if (isKept) stored.requireRoom(found, said);
         const createdAt = clock.now();
