@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { type Home, makeHome, onTerminal, operate, run, type Server, signIn, startServer } from "./command-line.ts";
 
 let home: Home;
@@ -205,6 +205,19 @@ test("a credentials file with other contents is refused with the next step, and 
     ]);
     expect(readFileSync(fileOf(person), "utf8")).toBe(text);
   }
+  person.remove();
+});
+
+test("logins that cannot be read are not taken for none", async () => {
+  const person = makePerson();
+  mkdirSync(dirname(person.configDir), { recursive: true });
+  // Root may read any folder, but nobody a file as one.
+  writeFileSync(person.configDir, "");
+  const { code, errors } = await run(person, ["whoami"]);
+  expect([code, errors]).toEqual([
+    1,
+    `roost: ${fileOf(person)} cannot be read: part of its path is a file; give --url and --key\n`,
+  ]);
   person.remove();
 });
 

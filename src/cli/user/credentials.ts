@@ -1,8 +1,9 @@
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
 import { createPrivateFile, writePrivateFile } from "../../lib/private-file.ts";
+import { describeSystemError, hasCode } from "../../lib/system-error.ts";
 import { holdFile } from "../../storage/lock.ts";
 import { serverUrl } from "../arguments.ts";
 import { Failure, UsageError } from "../failure.ts";
@@ -59,14 +60,16 @@ export type Logins = z.infer<typeof Logins>;
 export const configFolder = (): string => join(process.env.XDG_CONFIG_HOME || join(homedir(), ".config"), "roost");
 const credentialsFile = (): string => join(configFolder(), "credentials.json");
 
-/** Throws, saying how to fix it, if the file holds anything else. */
+/** Throws, saying how to fix it, if the file cannot be read or holds anything else. */
 export function readLogins(): Logins {
   const path = credentialsFile();
-  if (!existsSync(path)) return { current: null, logins: {} };
   try {
     return Logins.parse(JSON.parse(readFileSync(path, "utf8")));
   } catch (cause) {
-    if (!(cause instanceof SyntaxError || cause instanceof z.ZodError)) throw cause;
+    if (hasCode(cause, "ENOENT")) return { current: null, logins: {} };
+    if (!(cause instanceof SyntaxError || cause instanceof z.ZodError)) {
+      throw describeSystemError(`${path} cannot be read`, cause, "give --url and --key");
+    }
     throw new Failure(`${path} does not hold logins`, "remove it, and sign in again: roost login", { cause });
   }
 }
