@@ -185,9 +185,10 @@ export function addUserCommands(program: Command): void {
 
   function addConversationCommands(conversation: Command): void {
     const within = (command: Command): Command => ofAgent(command).argument("<conversation>", CONVERSATION);
-    asJson(ofAgent(conversation.command("list").description("list them, latest activity first"))).action(
-      async (instance, agent, options) =>
-        (await import("./user/conversation.ts")).listConversations(instance, agent, options),
+    asJson(
+      ofAgent(conversation.command("list").description("list them, latest activity first, the default one marked")),
+    ).action(async (instance, agent, options) =>
+      (await import("./user/conversation.ts")).listConversations(instance, agent, options),
     );
     asJson(ofAgent(conversation.command("new").description("start a new one")))
       .option("--title <title>", "what it is about")

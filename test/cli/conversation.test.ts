@@ -203,6 +203,11 @@ test("conversations are started, used, renamed, forked, listed and deleted, by t
   const rows = (await conversation("list", "--json")).json();
   expect(rows.map(({ messageCount }: { messageCount: number }) => messageCount)).toEqual([2, 4, 2]);
   expect((await conversation("list")).output).toContain(forked.conversationId);
+  await conversation("rename", forked.conversationId, "--title", "default");
+  const { output } = await conversation("list");
+  expect(output).toMatch(new RegExp(`^   default .*${forked.conversationId}$`, "m"));
+  expect(output.match(/^\* {2}default .*conv_/gm)).toHaveLength(1);
+  await conversation("rename", forked.conversationId, "--title", "Trips");
   // Two have the title now.
   const twice = await conversation("delete", "Trips", "--yes");
   expect([twice.code, twice.errors]).toEqual([1, expect.stringContaining("2 match conversation")]);

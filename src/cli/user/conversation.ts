@@ -16,7 +16,7 @@ interface Options extends ServerOptions {
   json?: true;
 }
 
-/** `roost conversation list INSTANCE AGENT`: the latest activity first. */
+/** `roost conversation list INSTANCE AGENT`: the latest activity first, the default one marked. */
 export async function listConversations(instance: string, givenAgent: string, options: Options): Promise<void> {
   const client = openClient(options);
   const agent = await findAgent(client, instance, givenAgent);
@@ -26,8 +26,10 @@ export async function listConversations(instance: string, givenAgent: string, op
     return;
   }
   printTable(
-    ["TITLE", "ORIGIN", "MESSAGES", "ACTIVE", "ID"],
+    ["", "TITLE", "ORIGIN", "MESSAGES", "ACTIVE", "ID"],
     conversations.map(({ title, isDefault, origin, messageCount, updatedAt, conversationId }) => [
+      // Another may have that title.
+      isDefault ? "*" : "",
       title ?? (isDefault ? "default" : "-"),
       origin.type,
       String(messageCount),
