@@ -45,7 +45,7 @@ export function openPrompt(): Prompt {
 export async function confirm(question: string, given: true | undefined, about?: unknown): Promise<void> {
   if (given) return;
   if (!onTerminal()) {
-    throw new UsageError(`without a terminal, nobody can be asked: ${question}`, "add --yes where nobody can answer");
+    throw new UsageError(`without a terminal, nobody can be asked "${question}"`, "add --yes where nobody can answer");
   }
   if (about !== undefined) noteJson(about);
   const prompt = openPrompt();
