@@ -51,8 +51,8 @@ export function createFetch(
       ? unknownAnswer(parts, request, new AppError("not_found", "no such path"))
       : failedAnswer(parts, request, "unknown", error),
   );
-  const { fetch } = app.compile();
-  return (request) => (request.method === "HEAD" ? withoutFalseLength(fetch(request)) : fetch(request));
+  const answer = app.compile().fetch;
+  return (request) => (request.method === "HEAD" ? withoutFalseLength(answer(request)) : answer(request));
 }
 
 /** The framework answers every HEAD with a length: with 0 also where GET sends a stream, or where nothing has changed. */
