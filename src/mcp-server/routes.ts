@@ -1,7 +1,9 @@
 import { z } from "zod";
 import type { Agents } from "../agents/agents.ts";
+import { STREAM_HEADERS } from "../http/answer.ts";
 import { credentialEnded, type LastingAnswers } from "../http/lasting-answers.ts";
 import { type Route, route } from "../http/route.ts";
+import { AppError, notFound } from "../lib/app-error.ts";
 import type { Runs } from "../messages/runs/runs.ts";
 import { requireOwnOrigin } from "./origin.ts";
 import { createRunViews } from "./run-view.ts";
@@ -39,6 +41,15 @@ const Message = z.lazy(() =>
 );
 const Answer = z.lazy(() => z.looseObject({ jsonrpc: z.literal("2.0") }).meta({ description: "The answer to it" }));
 
+/** A route's error as a tool says it: its callers know agents by their ids alone, and continue lists by a `cursor`. */
+function inToolsWords(error: unknown): unknown {
+  if (!(error instanceof AppError)) return error;
+  const { code, message } = error;
+  if (message === notFound("instance").message) return new AppError(code, "agent not found; list_agents lists them");
+  if (!message.startsWith("after: ")) return error;
+  return new AppError(code, "cursor: expected the nextCursor of an earlier call", { param: "cursor" });
+}
+
 /** Roost as an MCP server (docs/contract/api.md, MCP). */
 export function mcpRoutes(parts: McpRouteParts): Route[] {
   const { routes, agents, runs, lasting, ownUrls, keepOpen, waitMs = WAIT_MS } = parts;
@@ -67,7 +78,11 @@ export function mcpRoutes(parts: McpRouteParts): Route[] {
         const ask = async (name: string, asked: Parameters<typeof askRoute>[1]) => {
           const inner = byName.get(name);
           if (inner === undefined) throw new Error(`there is no route ${name}`);
-          return (await askRoute(inner, asked)).value;
+          try {
+            return (await askRoute(inner, asked)).value;
+          } catch (error) {
+            throw inToolsWords(error);
+          }
         };
         async function run(agentId: string, runId: string) {
           // Whether the caller may see it is for the route to say.
@@ -99,7 +114,10 @@ export function mcpRoutes(parts: McpRouteParts): Route[] {
         }
         // Loaded when it is first needed.
         const { answerMcp } = await import("./server.ts");
-        return answerMcp(request, message, { ask, at, run, send }, requestId);
+        const answer = await answerMcp(request, message, { ask, at, run, send }, requestId);
+        const isStream = answer.headers.get("content-type")?.startsWith("text/event-stream") ?? false;
+        answer.headers.set("Cache-Control", isStream ? STREAM_HEADERS["Cache-Control"] : "no-store");
+        return answer;
       },
     }),
   ];

@@ -144,8 +144,16 @@ describe.each(["2025", "2026-07-28"] as const)("a client of the era of %s", (era
     const client = await connect(era, await keyOf(owner));
     const unknown = await call(client, "send_message", { agentId: `agt_${"0".repeat(32)}`, message: "hi" });
     expect(unknown).toMatchObject({ isError: true, data: { error: { code: "not_found", status: 404 } } });
-    expect(unknown.text).toStartWith("not_found: ");
+    expect(unknown.text).toBe("not_found: agent not found; list_agents lists them");
     expect(unknown.data.error.requestId).toBeString();
+    for (const [name, args] of [
+      ["list_agents", {}],
+      ["list_files", { agentId }],
+      ["list_approvals", {}],
+    ] as const) {
+      const { text } = await call(client, name, { ...args, cursor: "x" });
+      expect([name, text]).toEqual([name, "invalid_request: cursor: expected the nextCursor of an earlier call"]);
+    }
     mock.script({ kind: "status", status: 400 });
     const failed = await call(client, "send_message", { agentId, message: "hi" });
     expect(failed).toMatchObject({ isError: false, data: { status: "failed", error: { code: "model_error" } } });
@@ -237,6 +245,25 @@ test("the oldest revision is answered in its own words, and so are several messa
     const refused = await post({ Authorization }, many(count));
     expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining("or 1 to 16 of them")]);
   }
+});
+
+test("no answer may be cached, whatever its form", async () => {
+  const Authorization = `Bearer ${await keyOf(owner)}`;
+  const cacheOf = async (body: unknown, headers: Record<string, string> = {}) => {
+    const answer = await post({ Authorization, ...headers }, body);
+    return [answer.status, answer.headers.get("content-type")?.split(";")[0], answer.headers.get("cache-control")];
+  };
+  const list = { jsonrpc: "2.0", id: 1, method: "tools/list" };
+  expect(await cacheOf(INITIALIZE)).toEqual([200, "text/event-stream", "no-store, no-transform"]);
+  expect(await cacheOf({ jsonrpc: "2.0", method: "notifications/initialized" })).toEqual([202, undefined, "no-store"]);
+  expect(await cacheOf(list, { Accept: "application/json" })).toEqual([406, "application/json", "no-store"]);
+  const _meta = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": { name: "test", version: "1" },
+    "io.modelcontextprotocol/clientCapabilities": {},
+  };
+  const modern = { "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/list" };
+  expect(await cacheOf({ ...list, params: { _meta } }, modern)).toEqual([200, "application/json", "no-store"]);
 });
 
 test("nobody is served without a key, by a foreign name, or for a page of another origin", async () => {
