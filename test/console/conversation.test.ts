@@ -204,6 +204,16 @@ browserTest("a question whose run is not on this host keeps the conversation fro
   });
 });
 
+browserTest("an empty answer is told as such, also after a reload", async () => {
+  await withPage(async (page) => {
+    model.script({ kind: "text", tokens: [] });
+    await write(page, "Say nothing");
+    await page.getByText("It answered nothing.").waitFor();
+    await page.reload();
+    await page.getByText("It answered nothing.").waitFor();
+  });
+});
+
 browserTest("what is sent elsewhere is shown also while a run waits for a decision", async () => {
   await withPage(async (page) => {
     model.script({ kind: "tools", calls: [{ name: "send", arguments: { key: "b" } }], text: "I will write. " });

@@ -157,7 +157,7 @@ export function makeExchange(
       cause.textContent = causeOf(origin);
       said.set(message);
       if (finishReason === "error") fail(INTERRUPTED);
-      else explain(NOTES[finishReason ?? ""] ?? "");
+      else explain(NOTES[finishReason ?? ""] ?? (message.trim() === "" ? "It answered nothing." : ""));
     },
     explain,
     fail,
