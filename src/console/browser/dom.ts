@@ -165,7 +165,10 @@ export function watchWriting(form: HTMLFormElement): () => boolean {
   return () => isTouched && [...form.elements].some(isWritten);
 }
 
-/** Makes every `<button data-copy="id">` copy the text of the element with that id. */
+/**
+ * Makes every `<button data-copy="id">` copy the text of the element with that id. The button says `Copy`, and what it copies
+ * in an element of its own, which stays while the button says what came of it.
+ */
 export function armCopyButtons(): void {
   document.addEventListener("click", (event) => {
     const button = event.target instanceof Element ? event.target.closest<HTMLElement>("[data-copy]") : null;
@@ -175,17 +178,16 @@ export function armCopyButtons(): void {
 }
 
 async function copy(source: HTMLElement, button: HTMLElement): Promise<void> {
+  const say = (word: string) => button.firstChild?.replaceWith(word);
   try {
     await navigator.clipboard.writeText(source.textContent);
-    button.textContent = "Copied";
+    say("Copied");
   } catch {
-    // Browsers block the clipboard on pages without TLS, except from their own machine.
+    // Browsers block the clipboard on pages without TLS, except from their own machine: there they copy what is selected.
     getSelection()?.selectAllChildren(source);
-    button.textContent = "Press Ctrl+C";
+    say(document.execCommand("copy") ? "Copied" : "Selected");
   }
-  for (const leave of ["blur", "pointerleave"]) {
-    button.addEventListener(leave, () => (button.textContent = "Copy"), { once: true });
-  }
+  for (const leave of ["blur", "pointerleave"]) button.addEventListener(leave, () => say("Copy"), { once: true });
 }
 
 /**
