@@ -199,7 +199,32 @@ browserTest("a half-written new agent or schedule is asked about before the page
     await page.locator("#agent-parts").getByText("Schedules").click();
     await page.locator("#schedules:not(.loading)").waitFor();
     expect(await page.getByLabel("What it is told").inputValue()).toBe("Suggest a po");
-    await reload("accept");
+    await reload("dismiss");
+
+    // It stays also while another agent's are looked at, and planned.
+    const schedulesOf = async (name: string) => {
+      await page.locator("#to-conversation").click();
+      await choose(page, name);
+      await page.locator("#to-agent").click();
+      await page.locator("#agent-parts").getByText("Schedules").click();
+      await page.locator("#schedules-of", { hasText: name }).waitFor();
+      await page.locator("#schedules:not(.loading)").waitFor();
+    };
+    await page.getByLabel("Tell me what it says at the end").uncheck();
+    await schedulesOf("Bea");
+    expect(await page.getByLabel("What it is told").inputValue()).toBe("");
+    await reload("dismiss");
+    await page.getByText("Plan something").click();
+    await page.locator("#schedule-name").fill("Morning");
+    await page.getByLabel("What it is told").fill("Say hello.");
+    await page.getByRole("button", { name: "Plan it" }).click();
+    await page.getByText("Morning is planned.").waitFor();
+    await schedulesOf("Librarian");
+    expect(await page.getByLabel("What it is told").inputValue()).toBe("Suggest a po");
+    expect(await page.getByLabel("Tell me what it says at the end").isChecked()).toBe(false);
+    await page.locator("#schedule-cancel").click();
+    await page.reload();
+    await page.locator("#schedules:not(.loading)").waitFor();
   });
 });
 

@@ -58,9 +58,10 @@ browserTest("what models took is shown by day and by agent, and the account's li
           costPerMonth: "2.500000",
         });
       }
+      // What was refused is still there to be corrected.
       await page.locator("#limits-of").selectOption("this account");
       await page.waitForFunction(
-        () => document.querySelector<HTMLInputElement>("[name=tokensPerDay]")?.value === "500000",
+        () => document.querySelector<HTMLInputElement>("[name=tokensPerDay]")?.value === "2000000",
       );
       for (const size of SIZES) {
         for (const colorScheme of ["light", "dark"] as const) {
@@ -134,6 +135,41 @@ browserTest("beside a deleted agent's long id the table's headings stay whole, o
         expect([size.width, lines]).toEqual([size.width, headings.map((name) => [name, 1])]);
         expect(await tooWide(page)).toBe(false);
       }
+    },
+  );
+});
+
+browserTest("limits that are typed and not saved stay while others are looked at, and are asked about", async () => {
+  await withConsole(
+    () => it.server.url,
+    async (page) => {
+      await openAs(page, it.server.url, it.person.token);
+      await page.locator("#to-usage").click();
+      const field = page.locator('input[name="tokensPerMonth"]');
+      const of = page.locator("#limits-of");
+      const choose = async (name: string) => {
+        await of.selectOption(name);
+        await page.locator("#limits-fields:enabled").waitFor();
+      };
+      await field.fill("1234");
+      await choose("all of test");
+      expect(await field.inputValue()).toBe("");
+      await page.locator("#to-model").click();
+      await page.locator("#view-model").waitFor();
+      const readAgain = page.waitForResponse(`**/v1/instances/${it.instance}`);
+      await page.locator("#to-usage").click();
+      await readAgain;
+      await choose("this account");
+      expect(await field.inputValue()).toBe("1234");
+      const dialog = page.waitForEvent("dialog");
+      void page.reload().catch(() => undefined);
+      await (await dialog).dismiss();
+      await field.press("Enter");
+      await page.locator("#limits-saved", { hasText: "Saved" }).waitFor();
+      expect((await it.person.ask("GET", "/v1/auth/me")).body.modelLimits).toMatchObject({ tokensPerMonth: 1234 });
+      await page.reload();
+      await field.waitFor();
+      await it.person.ask("PATCH", "/v1/auth/me", { modelLimits: { tokensPerMonth: null } });
     },
   );
 });

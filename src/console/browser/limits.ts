@@ -1,4 +1,4 @@
-import { roost } from "./api.ts";
+import { askBeforeLeaving, roost } from "./api.ts";
 import { attempt, part, reportErrors } from "./dom.ts";
 import { exact } from "./money.ts";
 import { type Account, AGENT, type Agent, INSTANCE, type Instance } from "./records.ts";
@@ -29,6 +29,10 @@ const told = part("operator-limits", HTMLElement);
 
 /** The form of what models may take: of the account, an instance or an agent. Returns a function that shows it anew. */
 export function openLimits(): (owners: Owners) => Promise<void> {
+  /** What is typed and not saved, by what is chosen: it stays while something else is looked at. */
+  const drafts = new Map<string, string[]>();
+  askBeforeLeaving(() => drafts.size > 0);
+
   /** Empty for the account, an instance, or both. */
   const chosen = () => {
     const [instanceId = "", agentId] = of.value.split("/");
@@ -45,8 +49,7 @@ export function openLimits(): (owners: Owners) => Promise<void> {
       const account = await roost.get("/v1/auth/me");
       if (of.value !== asked) return;
       showAccount(account);
-      fields.disabled = false;
-      return;
+      return resume();
     }
     const { modelLimits } =
       agentId === undefined
@@ -56,6 +59,13 @@ export function openLimits(): (owners: Owners) => Promise<void> {
     show(modelLimits);
     const whose = agentId === undefined ? "They hold for all agents of this instance together." : "";
     told.textContent = `${whose} The limits of this account hold too. Empty is no limit.`.trim();
+    resume();
+  }
+
+  /** Goes on where these limits were last looked at. */
+  function resume(): void {
+    const draft = drafts.get(of.value);
+    if (draft) for (const [at, input] of inputs().entries()) input.value = draft[at] ?? "";
     fields.disabled = false;
   }
 
@@ -68,6 +78,15 @@ export function openLimits(): (owners: Owners) => Promise<void> {
   }
 
   of.addEventListener("change", () => void reportErrors(form, read));
+  fields.addEventListener("input", () => {
+    saved.textContent = "";
+    if (inputs().some((input) => input.value !== input.defaultValue))
+      drafts.set(
+        of.value,
+        inputs().map(({ value }) => value),
+      );
+    else drafts.delete(of.value);
+  });
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     saved.textContent = "";
@@ -76,6 +95,7 @@ export function openLimits(): (owners: Owners) => Promise<void> {
       of.disabled = true;
       try {
         await save(limitsInForm());
+        drafts.delete(of.value);
       } finally {
         of.disabled = false;
       }
@@ -95,6 +115,9 @@ export function openLimits(): (owners: Owners) => Promise<void> {
     of.replaceChildren(new Option("this account", ""), ...groups);
     of.value = before;
     if (of.selectedIndex === -1) of.value = "";
+    // What is gone has no limits any more.
+    const known = new Set([...of.options].map(({ value }) => value));
+    for (const one of drafts.keys()) if (!known.has(one)) drafts.delete(one);
     await read();
   };
 }
@@ -104,11 +127,13 @@ const inputOf = (name: string): HTMLInputElement => {
   if (!(input instanceof HTMLInputElement)) throw new Error(`the page has no field ${name}`);
   return input;
 };
+const inputs = () => LIMITS.map(inputOf);
 
 function show(modelLimits: Limits): void {
   for (const name of LIMITS) {
     const limit = modelLimits[name];
-    inputOf(name).value = limit === null ? "" : typeof limit === "string" ? exact(limit) : String(limit);
+    const text = limit === null ? "" : typeof limit === "string" ? exact(limit) : String(limit);
+    Object.assign(inputOf(name), { defaultValue: text, value: text });
   }
 }
 

@@ -22,10 +22,16 @@ export type ScheduleWishes = Pick<
 export interface ScheduleForm {
   /** Shows this one, unless something is written there: then it says that this comes first. */
   edit(schedule: Schedule): void;
-  /** Empty, for a new one. */
-  reset(): void;
-  /** Resets it, unless something else than this is edited by now. */
-  saved(schedule: Schedule | null): void;
+  /** Shows it for this agent: what is half written for another stays, until that is shown again. */
+  of(agentId: string): void;
+  /** Resets it for this agent, unless something else than this is edited there by now. */
+  saved(agentId: string, schedule: Schedule | null): void;
+}
+
+interface Draft {
+  edited: Schedule | null;
+  /** Of the form's fields, in order. */
+  values: (string | boolean)[];
 }
 
 const PREVIEWED = 5;
@@ -48,7 +54,13 @@ export function armScheduleForm(
   const [from, to, model] = [field("from"), field("to"), field("model")];
   const more = part("schedule-more", HTMLDetailsElement);
   const isWritten = watchWriting(form);
+  const fields = [...form.elements].filter(
+    (one) => one instanceof HTMLInputElement || one instanceof HTMLSelectElement || one instanceof HTMLTextAreaElement,
+  );
   let edited: Schedule | null = null;
+  let owner = "";
+  /** What is half written, by agent, except for the one that is shown. */
+  const drafts = new Map<string, Draft>();
 
   function wishes(): ScheduleWishes {
     const [hour, minute] = time.value.split(":").map(Number);
@@ -98,19 +110,31 @@ export function armScheduleForm(
     if (times.length === 0) preview.append(make("li", "soft", "None: something above is not right yet."));
   }
 
-  function reset(): void {
-    edited = null;
+  function reset(next: Schedule | null = null): void {
+    edited = next;
     form.reset();
     fold.open = false;
     more.open = false;
-    part("schedule-form-title", HTMLElement).textContent = "Plan something";
-    part("schedule-save", HTMLButtonElement).textContent = "Plan it";
+    part("schedule-form-title", HTMLElement).textContent = next ? "Change it" : "Plan something";
+    part("schedule-save", HTMLButtonElement).textContent = next ? "Save" : "Plan it";
     show();
+  }
+
+  function resume(draft: Draft): void {
+    reset(draft.edited);
+    for (const [at, value] of draft.values.entries()) {
+      const one = fields[at];
+      if (typeof value === "string" && one) one.value = value;
+      else if (typeof value === "boolean" && one instanceof HTMLInputElement) one.checked = value;
+    }
+    fold.open = true;
+    // It is as if it had just been written.
+    form.dispatchEvent(new Event("input"));
   }
 
   form.noValidate = true;
   zone.defaultValue = ownZone();
-  askBeforeLeaving(isWritten);
+  askBeforeLeaving(() => isWritten() || drafts.size > 0);
   form.addEventListener("input", show);
   part("schedule-cancel", HTMLButtonElement).addEventListener("click", () => {
     reset();
@@ -126,9 +150,23 @@ export function armScheduleForm(
   });
 
   return {
-    reset,
-    saved(schedule) {
-      if (schedule === edited) reset();
+    of(agentId) {
+      if (agentId === owner) return;
+      if (isWritten()) {
+        const values = fields.map((one) =>
+          one instanceof HTMLInputElement && one.type === "checkbox" ? one.checked : one.value,
+        );
+        drafts.set(owner, { edited, values });
+      }
+      owner = agentId;
+      const draft = drafts.get(agentId);
+      drafts.delete(agentId);
+      if (draft) resume(draft);
+      else reset();
+    },
+    saved(agentId, schedule) {
+      if (agentId !== owner && drafts.get(agentId)?.edited === schedule) drafts.delete(agentId);
+      if (agentId === owner && schedule === edited) reset();
     },
     edit(schedule) {
       if (isWritten()) {
@@ -137,8 +175,7 @@ export function armScheduleForm(
         field("name").reportValidity();
         return;
       }
-      reset();
-      edited = schedule;
+      reset(schedule);
       const simple = schedule.cron === null ? null : simpleCron(schedule.cron);
       field("name").value = schedule.name;
       message.value = schedule.message;
@@ -153,8 +190,6 @@ export function armScheduleForm(
       if (schedule.cron !== null) cron.value = schedule.cron;
       if (simple) time.value = simple.time;
       repeat.value = schedule.cron === null ? "interval" : !simple ? "cron" : simple.isDaily ? "daily" : "weekdays";
-      part("schedule-form-title", HTMLElement).textContent = "Change it";
-      part("schedule-save", HTMLButtonElement).textContent = "Save";
       fold.open = true;
       show();
       field("name").focus();

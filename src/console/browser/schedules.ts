@@ -29,8 +29,8 @@ export function openSchedules(dueTimes: DueTimes): (instanceId: string, agent: A
     const { name } = edited
       ? await roost.patch(SCHEDULE, { path: { ...of, scheduleId: edited.scheduleId }, body: settings })
       : await roost.post(SCHEDULES, { path: of, body: settings });
+    form.saved(of.agentId, edited);
     if (of !== path) return;
-    form.saved(edited);
     await read(of, `${name} is planned.`);
   });
 
@@ -138,11 +138,9 @@ export function openSchedules(dueTimes: DueTimes): (instanceId: string, agent: A
   for (const forms of [heartbeatForm, part("schedule-fold", HTMLElement)]) forms.inert = false;
 
   return async (instanceId, agent) => {
-    // Who comes back to the same agent finds what was half written, and what has been sent is still of this form.
-    if (path.agentId !== agent.agentId) {
-      path = { instanceId, agentId: agent.agentId };
-      form.reset();
-    }
+    // Who comes back to the same agent sees what comes of what was sent before.
+    if (path.agentId !== agent.agentId) path = { instanceId, agentId: agent.agentId };
+    form.of(agent.agentId);
     heartbeat = null;
     part("schedules-of", HTMLElement).textContent = agent.displayName;
     told.textContent = "";
