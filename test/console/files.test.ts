@@ -125,6 +125,29 @@ browserTest(
 );
 
 browserTest(
+  "what is written and not saved in a file that was deleted meanwhile is there, to be made one again",
+  async () => {
+    await withPage(async (page) => {
+      await open(page, "USER.md");
+      await text(page, "USER.md").fill("Likes juice.\n");
+      await person.ask("DELETE", `${files}/USER.md`);
+      await page.locator("#agent-parts").getByText("Tools").click();
+      await page.locator("#agent-parts").getByText("Files").click();
+      await row(page, "USER.md").getByText("not saved").waitFor();
+      await row(page, "USER.md").locator("summary").click();
+      expect(await text(page, "USER.md").inputValue()).toBe("Likes juice.\n");
+      await row(page, "USER.md").getByRole("button", { name: "Save" }).click();
+      await page.getByText("It was deleted meanwhile").waitFor();
+      await page.getByRole("button", { name: "Make it again with my text" }).click();
+      await page.getByText("Saved. It counts").waitFor();
+      expect(await stored("USER.md")).toBe("Likes juice.\n");
+      const names = await page.locator("#file-list code").allTextContents();
+      expect(names).toEqual(names.toSorted());
+    });
+  },
+);
+
+browserTest(
   "a file is made, in a folder too, and deleted after a question, unless it has changed meanwhile",
   async () => {
     await withPage(async (page) => {

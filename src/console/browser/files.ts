@@ -43,29 +43,36 @@ export function openFiles(): (agent: AgentIds, isStillWanted: () => boolean) => 
     if (!isStillWanted()) return;
     cursor = page.nextCursor;
     more.hidden = cursor === null;
-    for (const file of page.data) add(ids, file);
+    for (const file of page.data) add(ids, file.name, factsOf(file));
+  }
+
+  /** A file that was deleted meanwhile is not listed, but what is written there can be made a file again, or dropped. */
+  function addDrafts(ids: AgentIds): void {
+    for (const key of drafts.keys()) {
+      const [agentId, ...words] = key.split(" ");
+      if (agentId === ids.agentId) add(ids, words.join(" "));
+    }
   }
 
   /** In the order of the API, which is that of the names' characters. */
-  function add(ids: AgentIds, file: File): HTMLLIElement {
-    const known = rows.get(file.name);
+  function add(ids: AgentIds, file: string, facts?: string): HTMLLIElement {
+    const known = rows.get(file);
     if (known) return known;
-    const row = rowOf(ids, file);
-    const next = [...rows.keys()].filter((other) => other > file.name).sort()[0];
+    const row = rowOf(ids, file, facts);
+    const next = [...rows.keys()].filter((other) => other > file).sort()[0];
     list.insertBefore(row, rows.get(next ?? "") ?? null);
-    rows.set(file.name, row);
+    rows.set(file, row);
     return row;
   }
 
-  function rowOf(ids: AgentIds, file: File): HTMLLIElement {
-    const key = `${ids.agentId} ${file.name}`;
+  function rowOf(ids: AgentIds, file: string, facts?: string): HTMLLIElement {
+    const key = `${ids.agentId} ${file}`;
     const about = make("span", "soft");
-    const summary = make("summary", "", make("code", "", file.name), about);
+    const summary = make("summary", "", make("code", "", file), about);
     const fold = make("details", "", summary);
     const item = make("li", "", fold);
-    let facts = `${bytes(file.size)} · ${ago(file.updatedAt)}`;
     const tell = () => {
-      const all = [MEANINGS[file.name], facts, drafts.has(key) ? "not saved" : undefined];
+      const all = [MEANINGS[file], facts, drafts.has(key) ? "not saved" : undefined];
       about.textContent = all.filter((fact) => fact !== undefined).join(" · ");
     };
     tell();
@@ -78,7 +85,7 @@ export function openFiles(): (agent: AgentIds, isStillWanted: () => boolean) => 
     });
     const editorOf = () =>
       makeFileEditor({
-        at: { ...ids, file: file.name },
+        at: { ...ids, file },
         draft: drafts.get(key),
         keep(draft) {
           if (draft) drafts.set(key, draft);
@@ -92,8 +99,8 @@ export function openFiles(): (agent: AgentIds, isStillWanted: () => boolean) => 
         deleted() {
           drafts.delete(key);
           item.remove();
-          rows.delete(file.name);
-          told.textContent = `${file.name} is deleted.`;
+          rows.delete(file);
+          told.textContent = `${file} is deleted.`;
           told.focus();
         },
       });
@@ -123,7 +130,7 @@ export function openFiles(): (agent: AgentIds, isStillWanted: () => boolean) => 
       if (ids !== of) return;
       form.reset();
       part("new-file", HTMLDetailsElement).open = false;
-      open(add(ids, { name: file, size: 0, updatedAt: new Date().toISOString() }));
+      open(add(ids, file, factsOf({ size: 0, updatedAt: new Date().toISOString() })));
     });
   });
 
@@ -134,7 +141,9 @@ export function openFiles(): (agent: AgentIds, isStillWanted: () => boolean) => 
     list.replaceChildren();
     more.hidden = true;
     told.textContent = "";
-    await readPage(agent, () => agent === of && isStillWanted());
+    const isOpen = () => agent === of && isStillWanted();
+    await readPage(agent, isOpen);
+    if (isOpen()) addDrafts(agent);
   };
 }
 
@@ -148,6 +157,8 @@ function open(row: HTMLLIElement | undefined): boolean {
   row.scrollIntoView(); // the text below it too, which is not there yet
   return true;
 }
+
+const factsOf = ({ size, updatedAt }: Omit<File, "name">): string => `${bytes(size)} · ${ago(updatedAt)}`;
 
 const bytes = (count: number): string =>
   count < 1024 ? `${count} bytes` : `${Math.round(count / 1024).toLocaleString("en")} KiB`;
