@@ -132,26 +132,38 @@ browserTest(
   },
 );
 
-browserTest("on a phone the list of agents opens over the chat, and closes by choosing or with Escape", async () => {
-  await talkAtLength();
-  await withConsole(
-    () => server.url,
-    async (page) => {
-      await page.setViewportSize(PHONE);
-      await openAs(page, server.url, person.token);
-      const opener = page.locator(".conversation .show-instances");
-      const list = page.locator("#instances");
-      await opener.click();
-      await list.waitFor();
-      await page.keyboard.press("Escape");
-      await list.waitFor({ state: "hidden" });
-      expect(await opener.evaluate((element) => element === document.activeElement)).toBe(true);
-      await page.keyboard.press("Enter");
-      await list.getByText("Ada").click();
-      await list.waitFor({ state: "hidden" });
-    },
-  );
-});
+browserTest(
+  "on a phone the list of agents opens over the chat, and closes by choosing, by touch or with Escape",
+  async () => {
+    await talkAtLength();
+    await withConsole(
+      () => server.url,
+      async (page) => {
+        await page.setViewportSize(PHONE);
+        await openAs(page, server.url, person.token);
+        const opener = page.locator(".conversation .show-instances");
+        const list = page.locator("#instances");
+        await opener.click();
+        await list.waitFor();
+        await page.keyboard.press("Escape");
+        await list.waitFor({ state: "hidden" });
+        expect(await opener.evaluate((element) => element === document.activeElement)).toBe(true);
+        await page.keyboard.press("Enter");
+        await list.waitFor();
+        expect(await faultsOf(page)).toEqual([]);
+        await page.getByRole("button", { name: "Close the list of agents" }).click();
+        await list.waitFor({ state: "hidden" });
+        await opener.click();
+        await list.waitFor();
+        await page.locator("#answers-from").click();
+        await list.waitFor({ state: "hidden" });
+        await opener.click();
+        await list.getByText("Ada").click();
+        await list.waitFor({ state: "hidden" });
+      },
+    );
+  },
+);
 
 browserTest("skipping to the content stays where one is, and tells nothing that is no news", async () => {
   await talkAtLength();

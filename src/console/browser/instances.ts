@@ -234,9 +234,17 @@ function armSheet(): void {
   }
   section.addEventListener("click", ({ target }) => target instanceof HTMLAnchorElement && show(false));
   addEventListener("hashchange", () => show(false));
-  document.addEventListener("keydown", ({ key }) => {
-    if (key !== "Escape" || !isShown()) return;
+  const close = () => {
     show(false);
     openers.find((opener) => opener.offsetParent !== null)?.focus();
+  };
+  part("hide-instances", HTMLButtonElement).addEventListener("click", close);
+  document.addEventListener("keydown", ({ key }) => {
+    if (key === "Escape" && isShown()) close();
+  });
+  document.addEventListener("pointerdown", ({ target }) => {
+    // A press on what opens it closes it by itself.
+    const isOutside = target instanceof Element && !section.contains(target) && !target.closest(".show-instances");
+    if (isOutside && isShown()) show(false);
   });
 }
