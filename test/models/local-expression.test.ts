@@ -52,6 +52,7 @@ test.each([
   "What is 3 * x + 5?",
   "What is 5 km plus 300 m?",
   "What is 6'2 in cm?",
+  "How tall is 5 feet 10 inches?",
   "How many minutes are 2 hours and 15 minutes?",
   "$5 + €3",
   "5! + 3",

@@ -17,6 +17,7 @@ test.each([
   ["What is 5 feet in cm?", "5 feet", 152.4, "cm"],
   ["Convert 1,500 grams into pounds", "1500 g", 3.306934, "pounds"],
   ["How many hours are there in a week?", "1 week", 168, "hours"],
+  ["Can you tell me how many minutes there are in 3 hours?", "3 hours", 180, "minutes"],
   ["How many MB does 2 GB have?", "2 GB", 2000, "MB"],
   ["1 GiB in MiB", "1 GiB", 1024, "MiB"],
   ["100 km/h to mph", "100 km/h", 62.137119, "mph"],

@@ -113,16 +113,16 @@ const GIVEN_FIRST = new RegExp(
 );
 /** "How many miles are there in 10 km?" */
 const WANTED_FIRST = new RegExp(
-  `${ASKING}how (?:many|much) (?<to>${UNITS}) (?:(?:is|are|makes?|does|do|has|have|equals?)(?: there)?(?: in)?|in) ${GIVEN}(?: have)?${ASKED}`,
+  `${ASKING}how (?:many|much) (?<to>${UNITS}) (?:(?:there )?(?:is|are|makes?|does|do|has|have|equals?)(?: there)?(?: in)?|in) ${GIVEN}(?: have)?${ASKED}`,
   "iu",
 );
 const CONVERTS = new RegExp(
   `\\bconvert|\\b(?:to|in|into|as|how many) ${UNITS}${ASKED}|\\bhow (?:many|much) ${UNITS} (?:is|are(?! left)|in)\\b`,
   "iu",
 );
-/** "5 km plus 300 m" */
+/** "5 km plus 300 m", "5 feet 10 inches" */
 const JOINED = new RegExp(
-  `(?<=${NUMBER} ?)(?<one>${UNITS}) ?(?:plus|minus|and|to|from|[-+–−]) ?${NUMBER} ?(?<other>${UNITS})(?!\\p{L})`,
+  `(?<=${NUMBER} ?)(?<one>${UNITS}) ?(?:(?:plus|minus|and|to|from|[-+–−]) ?)?${NUMBER} ?(?<other>${UNITS})(?!\\p{L})`,
   "iu",
 );
 const ROOT = new RegExp(`${ASKING}(?:the )?(?:square root of |sqrt ?\\(?|√ ?)(?<number>${NUMBER})\\)?${ASKED}`, "iu");
