@@ -124,7 +124,7 @@ export function createAgentFiles(parts: AgentFilesParts): WorkspacePort & Output
     async edit(context, name, change) {
       for (let tried = 1; ; tried++) {
         const { bytes, etag, isTainted } = existing(context, name);
-        const changed = Buffer.from(change(bytes));
+        const changed = change(bytes);
         const by = { ...context, isTainted: context.isTainted || isTainted };
         try {
           await put(by, name, changed, { ifMatch: etag, ifNoneMatch: null });

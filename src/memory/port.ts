@@ -25,7 +25,7 @@ export function createMemoryPort({ memory, agents, files }: MemoryPortParts): Me
       try {
         await files.edit(context, name, (before) => {
           const text = before.toString();
-          return `${text}${text === "" || text.endsWith("\n") ? "" : "\n"}${line}\n`;
+          return Buffer.from(`${text}${text === "" || text.endsWith("\n") ? "" : "\n"}${line}\n`);
         });
         return;
       } catch (error) {

@@ -53,7 +53,7 @@ export interface WorkspacePort {
   /** Replaces the whole file. Refuses one that exists and that this run has not read as it is now. */
   write(context: ToolContext, name: string, text: string): Promise<{ created: boolean }>;
   /** Replaces the file by what `change` makes of it, however it was changed meanwhile: it is always of what is there. */
-  edit(context: ToolContext, name: string, change: (before: Uint8Array) => string): Promise<void>;
+  edit(context: ToolContext, name: string, change: (before: Uint8Array) => Uint8Array): Promise<void>;
   remove(context: ToolContext, name: string): Promise<void>;
 }
 

@@ -104,7 +104,7 @@ export function workspaceTools(workspace: WorkspacePort): Tool[] {
     steers,
     untrustedOutput: false,
     async run({ name, find, replace }, context) {
-      await workspace.edit(context, name, (bytes) => replaceOnce(name, textOf(name, bytes), find, replace));
+      await workspace.edit(context, name, (bytes) => replaceOnce(name, bytes, find, replace));
       return `Changed ${name}.`;
     },
   };
@@ -163,12 +163,16 @@ function showLines(name: string, bytes: Uint8Array, fromLine = 1, toLine = Numbe
   return shown.join("\n") + (isAll ? "" : `\n[Lines ${fromLine} to ${end} of ${lines.length}.${more}]`);
 }
 
-function replaceOnce(name: string, text: string, find: string, replace: string): string {
-  const at = text.indexOf(find);
+/** Looks for bytes: in strings that repeat themselves, looking for long ones takes the product of both lengths. */
+function replaceOnce(name: string, bytes: Uint8Array, find: string, replace: string): Uint8Array {
+  const text = Buffer.from(textOf(name, bytes));
+  const found = Buffer.from(find);
+  // Half a character is in no text, though its bytes would be those of the mark for it.
+  const at = find.isWellFormed() ? text.indexOf(found) : -1;
   if (at < 0) throw new Error(`the text to find is not in ${name}: read the file, and copy it exactly`);
   // Not counted: in a text that repeats itself, overlaps are as many as its characters.
-  if (text.indexOf(find, at + 1) >= 0) {
+  if (text.indexOf(found, at + 1) >= 0) {
     throw new Error(`the text to find occurs more than once in ${name}: give more of what is around it`);
   }
-  return text.slice(0, at) + replace + text.slice(at + find.length);
+  return Buffer.concat([text.subarray(0, at), Buffer.from(replace), text.subarray(at + found.length)]);
 }
