@@ -1,4 +1,5 @@
 /** What a summary keeps word for word, and how a prompt shows it. */
+import { partsIn } from "../lib/parts-in.ts";
 import { fence } from "../lib/untrusted.ts";
 import type { Compaction, Summary } from "./protocol.ts";
 import { tokensOf } from "./tokens.ts";
@@ -40,16 +41,20 @@ export function namesIn(text: string): string[] {
     .sort(([, one], [, other]) => one - other)
     .map(([name]) => name)
     .slice(-MAX_NAMES);
-  // A part of a longer name is not kept beside it.
-  return names.filter((name) => name.length <= MAX_ITEM && !names.some((one) => one !== name && one.includes(name)));
+  // A part of a longer name is not kept beside it: what is in a name without its first or last character is a part.
+  const parts = names.flatMap((name) => [name.slice(1), name.slice(0, -1)]).join("\n");
+  const kept = names.filter(({ length }) => length <= MAX_ITEM);
+  const isPart = partsIn(parts, kept);
+  return kept.filter((_, at) => !isPart[at]);
 }
 
 /** What the model quotes, as far as it was really said: in one of these texts, whatever the white space. */
 function quotesIn(summary: string, said: readonly string[]): string[] {
-  const plain = said.map(squeeze).join("\n");
-  return [...summary.matchAll(QUOTED)]
+  const quotes = [...summary.matchAll(QUOTED)]
     .map((quoted) => squeeze(quoted.slice(1).find((one) => one !== undefined) ?? ""))
-    .filter((quote) => quote.length >= MIN_QUOTE && quote.length <= MAX_ITEM && plain.includes(quote));
+    .filter(({ length }) => length >= MIN_QUOTE && length <= MAX_ITEM);
+  const wasSaid = partsIn(said.map(squeeze).join("\n"), quotes);
+  return quotes.filter((_, at) => wasSaid[at]);
 }
 
 const squeeze = (text: string): string => text.replace(/\s+/g, " ").trim();
@@ -74,7 +79,8 @@ export function keptItems(before: readonly string[], part: string, text: string,
 /** A summary as prompts show it. */
 export function summaryText({ text, items, messages, isTainted }: Summary): string {
   const heading = `Summary of ${messages} earlier messages of this conversation, which are not shown:`;
-  const body = [text, wordForWord(items.filter((item) => !text.includes(item)))].filter((part) => part !== "");
+  const isSaid = partsIn(text, items);
+  const body = [text, wordForWord(items.filter((_, at) => !isSaid[at]))].filter((part) => part !== "");
   return `${heading}\n${isTainted ? fence(body.join("\n\n")) : body.join("\n\n")}`;
 }
 

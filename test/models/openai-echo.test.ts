@@ -24,6 +24,13 @@ test("also if it is repeated as JSON, with escapes", () => {
   expect(withoutEchoes("cannot read \\New", prompt)).toBe("cannot read \\New");
 });
 
+test("long words that nearly repeat a prompt are compared with all of it", () => {
+  // One search for each part of them takes minutes.
+  const words = `${"b".repeat(10)}a`.repeat(2_000);
+  expect(withoutEchoes(words, "b".repeat(4_000_000))).toBe(words);
+  expect(withoutEchoes(`${words} and ${"b".repeat(20)}`, "b".repeat(4_000_000))).toBe(`${words} and …`);
+});
+
 test("a server's own words stay as they are", () => {
   for (const words of ["", "The model is overloaded.", "quota of org-acme is used up (429)", "horse", "please"]) {
     expect(withoutEchoes(words, PROMPT)).toBe(words);
