@@ -1,4 +1,5 @@
 import type { CallToolResult, ContentBlock } from "@modelcontextprotocol/client";
+import { withoutEnd } from "../lib/without-end.ts";
 
 /** What a tool has answered, in text: what is not text is only said to be there. */
 export function textOfAnswer({ content, structuredContent }: CallToolResult): string {
@@ -29,4 +30,4 @@ function textOf(block: ContentBlock): string {
 }
 
 /** Of what base64 stands for. */
-const bytesOf = (base64: string): number => Math.floor((base64.replace(/=+$/, "").length * 3) / 4);
+const bytesOf = (base64: string): number => Math.floor((withoutEnd(base64, "=").length * 3) / 4);

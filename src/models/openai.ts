@@ -1,5 +1,6 @@
 import { lazily } from "../lib/lazily.ts";
 import { waitFor } from "../lib/wait-for.ts";
+import { withoutEnd } from "../lib/without-end.ts";
 import type { ModelAbilities, ModelEngine, ModelEvent, ModelRequest } from "./engine.ts";
 import { createAnswerReader } from "./openai/answer.ts";
 import { createContextSizes } from "./openai/context-sizes.ts";
@@ -161,7 +162,7 @@ const nameOf = (model: string): string => model.slice(model.indexOf(":") + 1);
 
 function endpointOf({ baseUrl, apiKey, connectTimeoutMs = 10_000, fetch }: OpenAiOptions): Endpoint {
   const url = new URL(baseUrl);
-  url.pathname = `${url.pathname.replace(/\/+$/, "")}/chat/completions`;
+  url.pathname = `${withoutEnd(url.pathname, "/")}/chat/completions`;
   const headers: Record<string, string> = {
     "Content-Type": "application/json",
     Accept: "text/event-stream",

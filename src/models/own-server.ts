@@ -16,6 +16,8 @@ export interface OwnServers {
   fetchFor(accountId: string, instanceId: string): Fetch;
 }
 
+/** Of each secret, in characters: a header of more is refused anywhere. */
+const MAX_SECRET = 8_192;
 /** Engines kept, all together and of one account. */
 const MAX_KEPT = 1_000;
 const MAX_KEPT_OF_ONE = 100;
@@ -37,10 +39,16 @@ export function createOwnServerEngine(servers: OwnServers, answerTokens: number 
     const known = kept.get(instanceId);
     if (known?.version === version) return known.engine;
     const { baseUrl, apiKey } = await servers.read(instanceId);
-    if (!/^https?:\/\//i.test(baseUrl) || !URL.canParse(baseUrl)) {
+    if (baseUrl.length > MAX_SECRET || !/^https?:\/\//i.test(baseUrl) || !URL.canParse(baseUrl)) {
       throw new ModelError(
         "rejected",
         `The secret ${OWN_SERVER_SECRETS.url} is not a URL: expected one such as https://api.example.com/v1.`,
+      );
+    }
+    if (apiKey !== undefined && apiKey.length > MAX_SECRET) {
+      throw new ModelError(
+        "rejected",
+        `The secret ${OWN_SERVER_SECRETS.key} is no API key: expected at most ${MAX_SECRET} characters.`,
       );
     }
     const engine = createOpenAiEngine({

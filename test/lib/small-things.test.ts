@@ -3,6 +3,14 @@ import fc from "fast-check";
 import { base62 } from "../../src/lib/base62.ts";
 import { isId, newId } from "../../src/lib/id.ts";
 import { cents, formatMoney, parseMoney } from "../../src/lib/money.ts";
+import { withoutEnd } from "../../src/lib/without-end.ts";
+
+test("the end of a text is cut off as far as it has these characters alone", () => {
+  const slashes = "/".repeat(4_000_000);
+  expect(["", "//", "a//", "//a", "a/b;/"].map((text) => withoutEnd(text, "/;"))).toEqual(["", "", "a", "//a", "a/b"]);
+  // An expression such as `/\/+$/` takes hours.
+  expect(withoutEnd(`${slashes}x${slashes}`, "/")).toBe(`${slashes}x`);
+});
 
 describe("money", () => {
   test.each([

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import type { ModelEvent } from "../../src/models/engine.ts";
+import { streamFailure } from "../../src/models/openai/failure.ts";
 import type { MockAnswer } from "../support/mock-model-server.ts";
 import type { RawSocket } from "../support/raw-http-server.ts";
 import {
@@ -45,6 +46,29 @@ describe("a failure tells the operator what to do", () => {
     const body = `{"error":{"message":${"[".repeat(100_000)}"deep words"${"]".repeat(100_000)}}}`;
     const { url } = mock({ kind: "status", status: 400, body });
     expect((await failure(ask(url))).detail.length).toBeLessThan(500);
+  });
+
+  describe("without the key", () => {
+    const told = (apiKey: string, message: string) =>
+      streamFailure(
+        { origin: "http://127.0.0.1", model: "m", apiKey, keySetting: "", urlSetting: "", prompt: () => "" },
+        { message },
+      ).detail ?? "";
+
+    test("or any part of it, wherever its words are cut", () => {
+      const key = "k".repeat(100) + "y".repeat(200);
+      for (let before = 3_990; before < 4_700; before += 7) {
+        expect(told(key, `${" ".repeat(before)}${key}${"a".repeat(5_000)}`)).not.toMatch(/[ky]{3}/);
+        // Those that are replaced bring what comes after them closer.
+        expect(told(key, `${key.repeat(Math.floor(before / 300))} ${key}${"a".repeat(5_000)}`)).not.toMatch(/[ky]{3}/);
+      }
+      expect(told(key, `no rights for ${key}`)).toEndWith("failed: no rights for …");
+    });
+
+    test("whatever repeats the key without end", () => {
+      // Looking for it in all of the words takes minutes.
+      expect(told(`${"b".repeat(4_000)}a${"b".repeat(4_000)}`, "b".repeat(200_000_000))).toContain("failed: bbb");
+    });
   });
 
   test.each([

@@ -91,6 +91,22 @@ test.each([
   expect([hostServer.requests.length, ownServer.requests.length]).toEqual(before);
 });
 
+test("a key or a URL that is longer than any is refused, in words for its owner, and nothing is asked", async () => {
+  const before = ownServer.requests.length;
+  const longest = "k".repeat(8_192);
+  const { say, set } = await start({ OPENAI_BASE_URL: ownServer.url, OPENAI_API_KEY: `${longest}k` }, "openai:a");
+  const { status, body } = await say();
+  expect([status, body.error.message]).toEqual([
+    502,
+    "The secret OPENAI_API_KEY is no API key: expected at most 8192 characters.",
+  ]);
+  expect(ownServer.requests.length).toBe(before);
+  await set({ OPENAI_API_KEY: longest });
+  expect((await say()).status).toBe(200);
+  await set({ OPENAI_BASE_URL: `${ownServer.url}/${"/".repeat(8_192)}x` });
+  expect((await say()).body.error.message).toContain("The secret OPENAI_BASE_URL is not a URL");
+});
+
 test("its owner is told what it says, without the key", async () => {
   const { say } = await start({ OPENAI_BASE_URL: ownServer.url, OPENAI_API_KEY: KEY }, "openai:their-model");
   ownServer.script({ kind: "status", status: 403, body: { error: { message: `no rights for ${KEY}` } } });

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { readBoundedText } from "../../lib/bounded-text.ts";
+import { withoutEnd } from "../../lib/without-end.ts";
 import { OUTGOING } from "../../limits/outgoing.ts";
 import type { Fetch } from "./open-answer.ts";
 
@@ -56,7 +57,7 @@ export function createContextSizes({
   deadlineMs = OUTGOING.modelList.deadlineMs,
   now = Date.now,
 }: ContextSizesOptions): ContextSizes {
-  const url = `${baseUrl.replace(/\/+$/, "")}/models`;
+  const url = `${withoutEnd(baseUrl, "/")}/models`;
   const headers: Record<string, string> = { Accept: "application/json", "Accept-Encoding": "identity" };
   if (apiKey) headers.Authorization = `Bearer ${apiKey}`;
   let known = new Map<string, number>();

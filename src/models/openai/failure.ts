@@ -132,10 +132,21 @@ function describe(server: ModelServer, error: unknown): ServerError {
   };
 }
 
+/** Characters of a message that are looked at, besides the API key. */
+const MAX_READ = 4_000;
+
 function clean(server: ModelServer, message: string): string {
-  const hidden = server.apiKey ? message.replaceAll(server.apiKey, "…") : message;
-  const line = oneLine(hidden.slice(0, 4000));
+  const line = oneLine(withoutKey(message, server.apiKey ?? ""));
   return withoutEchoes(line.length > 300 ? `${line.slice(0, 299)}…` : line, server.prompt());
+}
+
+/** Its beginning, without the key: what was cut off may have ended a key, whose beginning then is not shown either. */
+function withoutKey(message: string, key: string): string {
+  if (key === "") return message.slice(0, MAX_READ);
+  const read = message.slice(0, MAX_READ + 2 * key.length);
+  const hidden = read.replaceAll(key, "…");
+  const end = read.length < message.length ? hidden.length - key.length + 1 : hidden.length;
+  return hidden.slice(0, Math.min(end, MAX_READ));
 }
 
 const OVERFLOW_CODE = /context_length_exceeded|exceed_context_size/;
