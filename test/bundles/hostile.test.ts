@@ -183,7 +183,12 @@ test.each(Object.keys(REFUSED))("%s is refused, and leaves nothing", async (what
 test("a long name ends at its first NUL, whatever comes then", async () => {
   const name = `workspace/${"a".repeat(120)}.md`;
   const padded = `${name}\0${"\0".repeat(8_000)}x`;
-  const archive = Buffer.concat([tarOf([manifest()]).subarray(0, -1024), gnuNameOf(padded), headerOf("0", "x"), tarEnd()]);
+  const archive = Buffer.concat([
+    tarOf([manifest()]).subarray(0, -1024),
+    gnuNameOf(padded),
+    headerOf("0", "x"),
+    tarEnd(),
+  ]);
   expect([...(await filesIn(gzipSync(archive))).keys()]).toEqual(["manifest.json", name]);
 });
 
