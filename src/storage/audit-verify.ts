@@ -19,6 +19,8 @@ export interface AuditVerdict extends Examined {
   /** The row that the finding is about, or the nearest to it; null if there is none. */
   brokenAt: number | null;
   finding: string | null;
+  /** Whether no row need have been changed: the signatures may be of another key than the host's. */
+  mayLackKey: boolean;
 }
 
 export interface AuditVerification {
@@ -67,6 +69,7 @@ export function findBreak({ db }: Pick<Store, "db">): number | null {
 interface Finding {
   at: number;
   what: string;
+  mayLackKey?: true;
 }
 
 /**
@@ -79,7 +82,12 @@ export function verifyAudit(parts: AuditVerification): AuditVerdict {
   const seen: Examined = { rows: 0, checkpoints: 0, sinceMs: null };
   const found =
     findBadSignature(queries, seen, parts) ?? findBadRow(queries, seen, parts) ?? findBadEnd(queries, parts);
-  return { ...seen, brokenAt: found?.at ?? null, finding: found?.what ?? null };
+  return {
+    ...seen,
+    brokenAt: found?.at ?? null,
+    finding: found?.what ?? null,
+    mayLackKey: found?.mayLackKey === true,
+  };
 }
 
 function findBadSignature(
@@ -92,9 +100,13 @@ function findBadSignature(
   for (const checkpoint of checkpointsOf(queries, 0)) {
     const at = checkpoint.auditId;
     key ??= publicKey();
-    if (key === null) return { at, what: "its checkpoints cannot be verified: host-keys.json holds no key for them" };
+    if (key === null) {
+      const what = "host-keys.json holds no key for its checkpoints";
+      return { at, what, mayLackKey: true };
+    }
     if (!isSigned(checkpoint, key)) {
-      return { at, what: `the checkpoint at row ${at} was changed, or signed with another host-keys.json` };
+      const what = `the checkpoint at row ${at} was changed, or signed with another host-keys.json`;
+      return { at, what, mayLackKey: true };
     }
     if (head?.auditId === at && head.hash.equals(checkpoint.hash)) isHeadThere = true;
     seen.checkpoints += 1;

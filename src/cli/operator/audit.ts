@@ -3,7 +3,7 @@ import type { AuditVerdict } from "../../storage/audit-verify.ts";
 import type { AuditRow } from "../../storage/schema.ts";
 import { Failure } from "../failure.ts";
 import { colours, layOut, printJson, printTable, say, sayBeside, terminalColumns } from "../output.ts";
-import { checkAuditLog, describeVerdict } from "./check-audit.ts";
+import { checkAuditLog, describeVerdict, findingOf } from "./check-audit.ts";
 import { type DataOptions, withData } from "./data-folder.ts";
 
 const PAGE = 1000;
@@ -68,6 +68,7 @@ const show = ({ auditId, actor, action, subject, detail, createdAt, hash }: Audi
 function verify(verdict: AuditVerdict, json: true | undefined): void {
   const { rows, checkpoints, sinceMs, brokenAt, finding } = verdict;
   if (json) printJson({ ok: finding === null, brokenAt, finding, rows, checkpoints, since: isoTimeOrNull(sinceMs) });
-  if (finding !== null) throw new Failure(`the audit log was changed: ${finding}`);
+  const found = findingOf(verdict);
+  if (found !== null) throw new Failure(found);
   if (!json) say(`The audit log is intact: ${describeVerdict(verdict)}.`);
 }

@@ -14,4 +14,10 @@ export function describeVerdict({ rows, checkpoints, sinceMs }: AuditVerdict): s
   return `${count(rows, "row")}${since}, ${count(checkpoints, "checkpoint")}`;
 }
 
+/** "the audit log was changed: row 2 does not follow from the one before it"; null if all is well. */
+export function findingOf({ finding, mayLackKey }: AuditVerdict): string | null {
+  if (finding === null) return null;
+  return `the audit log ${mayLackKey ? "cannot be verified" : "was changed"}: ${finding}`;
+}
+
 const count = (number: number, what: string): string => `${number} ${what}${number === 1 ? "" : "s"}`;

@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import { accessSync, constants, existsSync, readFileSync, type Stats, statfsSync, statSync } from "node:fs";
+import { accessSync, constants, existsSync, type Stats, statfsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { openFoundation } from "../../app/foundation.ts";
 import type { Config } from "../../config.ts";
@@ -9,13 +9,17 @@ import { listModels, modelsFolder } from "../../models/store/store.ts";
 import { emptiedError, isDamage, openError } from "../../storage/connection.ts";
 import { SCHEMA_VERSION } from "../../storage/migrate.ts";
 import { isOpen, isOurs, modeOf, PRIVATE_FILES } from "../../storage/private-folder.ts";
-import { checkAuditLog, describeVerdict } from "./check-audit.ts";
+import { checkAuditLog, describeVerdict, findingOf } from "./check-audit.ts";
 import { databaseOf, dataHere, versionOf } from "./data-folder.ts";
 import { type Finding, fail, pass } from "./finding.ts";
 
 type Folder = Pick<Config, "dataDir">;
 
 const RESTORE = "stop the server and restore the latest backup of the data folder";
+const PUT_KEYS_BACK =
+  "stop the server and put the earlier host-keys.json back, from a copy or a backup that has the keys. If this is the right " +
+  "one, restore the latest backup of the data folder. If it is lost, what it has signed cannot be verified any more, and no " +
+  "further row is signed";
 
 /** The database is undamaged, of this binary's schema, with an intact audit log and balanced books. */
 export function checkDatabase(config: Folder): Finding {
@@ -37,7 +41,8 @@ export function checkDatabase(config: Folder): Finding {
   const { store } = openFoundation(config);
   try {
     const verdict = checkAuditLog(store, config.dataDir);
-    if (verdict.finding !== null) return fail(`the audit log was changed: ${verdict.finding}`, RESTORE);
+    const finding = findingOf(verdict);
+    if (finding !== null) return fail(finding, verdict.mayLackKey ? PUT_KEYS_BACK : RESTORE);
     const wrong = findImbalance(store);
     if (wrong !== null) return fail(wrong, RESTORE);
     return pass(`undamaged, schema ${version}, audit log intact (${describeVerdict(verdict)}), books balanced`);
@@ -123,56 +128,4 @@ function wrongFolder(path: string, { uid, gid }: Stats): Finding | null {
   const owner = statSync(path, { throwIfNoEntry: false })?.uid;
   if (owner === undefined || owner === uid) return null;
   return fail(`${path} does not belong to the data folder's owner`, `chown -R ${uid}:${gid} '${path}'`);
-}
-
-/** The key files exist and hold keys, which are not shown. */
-export function checkKeys({ dataDir }: Folder): Finding {
-  if (!existsSync(databaseOf({ dataDir }))) return pass("none yet: the first start creates them");
-  const broken = KEY_FILES.map(([name, holdsKey]) => [join(dataDir, name), holdsKey] as const)
-    .filter(([path, holdsKey]) => !isGood(path, holdsKey))
-    .map(([path]) => path);
-  // checkWallet decides whether a missing wallet is a problem.
-  const missing = KEY_FILES.map(([name]) => name).filter(
-    (name) => name !== "wallet.json" && !existsSync(join(dataDir, name)),
-  );
-  if (broken.length > 0) {
-    return fail(
-      `no key can be read in ${broken.join(", ")}`,
-      `restore ${broken.length === 1 ? "it" : "them"} from a backup that has the keys`,
-    );
-  }
-  if (missing.includes("host-keys.json") && hasRows(databaseOf({ dataDir }), "accounts")) {
-    return fail(
-      "host-keys.json is missing: nobody stays signed in, and the audit log cannot be verified",
-      "restore it from a backup that has the keys, or let the next start create another",
-    );
-  }
-  if (missing.includes("master.key") && hasRows(databaseOf({ dataDir }), "secrets")) {
-    return fail("master.key is missing: no secret can be read", "restore it from a backup that has the keys");
-  }
-  return pass(missing.length === 0 ? "complete" : `the next start creates ${missing.join(", ")}`);
-}
-
-const KEY_FILES: [name: string, holdsKey: (content: Buffer) => boolean][] = [
-  ["host-keys.json", (content) => "tokenKeys" in JSON.parse(content.toString())],
-  ["master.key", (content) => content.byteLength === 32],
-  ["wallet.json", (content) => /^0x[0-9a-fA-F]{40}$/.test(JSON.parse(content.toString()).address)],
-];
-
-function isGood(path: string, holdsKey: (content: Buffer) => boolean): boolean {
-  if (!existsSync(path)) return true;
-  try {
-    return holdsKey(readFileSync(path));
-  } catch {
-    return false;
-  }
-}
-
-function hasRows(path: string, table: "accounts" | "secrets"): boolean {
-  const sqlite = new Database(path, { readonly: true });
-  try {
-    return sqlite.query(`SELECT 1 FROM ${table} LIMIT 1`).get() !== null;
-  } finally {
-    sqlite.close();
-  }
 }

@@ -1,9 +1,10 @@
 import { messageOf } from "../failure.ts";
 import { colours, printJson, say, sayBeside, terminalColumns } from "../output.ts";
 import { checkBackups } from "./check-backups.ts";
-import { checkDatabase, checkDisk, checkKeys } from "./check-data.ts";
+import { checkDatabase, checkDisk } from "./check-data.ts";
 import { checkAddedModels, checkAddress, checkClock, checkMail, checkModel, checkSandbox } from "./check-host.ts";
 import { checkKept } from "./check-kept.ts";
+import { checkKeys } from "./check-keys.ts";
 import { checkFacilitator, checkRpc, checkWallet } from "./check-money.ts";
 import { type DataOptions, readConfig } from "./data-folder.ts";
 import { type Finding, fail } from "./finding.ts";

@@ -1,0 +1,62 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { copyFileSync, renameSync } from "node:fs";
+import { join } from "node:path";
+import { openHostKeys } from "../../src/accounts/host-keys.ts";
+import { openFoundation } from "../../src/app/foundation.ts";
+import { createLog } from "../../src/lib/log.ts";
+import { createAuditCheckpoints } from "../../src/storage/audit-checkpoints.ts";
+import { startBinary } from "../support/binary.ts";
+import { type Home, makeHome, operate, run, signIn } from "./command-line.ts";
+
+let home: Home;
+beforeEach(() => {
+  home = makeHome();
+});
+afterEach(() => home.remove());
+
+const path = (name: string) => join(home.dataDir, name);
+
+/** What the doctor says of one thing. */
+async function finding(check: string): Promise<object | undefined> {
+  const all: { check: string }[] = (await operate(home, ["doctor", "--json"])).json();
+  return all.find((one) => one.check === check);
+}
+
+test("an audit log signed with other host keys is reported with what helps: to put the earlier ones back", async () => {
+  await operate(home, ["invite", "create"]);
+  const { store, clock } = openFoundation(home);
+  const log = await createLog("silent", "json");
+  const key = openHostKeys(home.dataDir).auditKey;
+  await createAuditCheckpoints({ store, clock, log, dataDir: home.dataDir, key }).sign();
+  store.close();
+  renameSync(path("host-keys.json"), path("earlier.json"));
+  const mend = expect.stringContaining("put the earlier host-keys.json back");
+  const unknown = expect.stringContaining("the audit log cannot be verified: host-keys.json holds no key");
+  expect(await finding("database")).toMatchObject({ ok: false, detail: unknown, mend });
+  openHostKeys(home.dataDir);
+  const detail =
+    "the audit log cannot be verified: the checkpoint at row 1 was changed, or signed with another host-keys.json";
+  expect(await finding("database")).toMatchObject({ ok: false, detail, mend });
+  expect((await operate(home, ["audit", "--verify"])).errors).toBe(`roost: ${detail}\n`);
+  copyFileSync(path("earlier.json"), path("host-keys.json"));
+  expect(await finding("database")).toMatchObject({ ok: true });
+});
+
+test("secrets that were stored with another master key are counted, with what helps", async () => {
+  const first = await startBinary({ dataDir: home.dataDir });
+  expect((await signIn(home, first.url, "ada@example.org")).code).toBe(0);
+  await run(home, ["instance", "create", "home"]);
+  for (const name of ["ONE", "TWO"]) await run(home, ["secret", "set", "home", name], { input: "value" });
+  expect(await finding("keys")).toMatchObject({ ok: true, detail: "complete" });
+  await first.stop();
+  renameSync(path("master.key"), path("earlier.key"));
+  expect(await finding("keys")).toMatchObject({ ok: false, detail: expect.stringContaining("master.key is missing") });
+  await (await startBinary({ dataDir: home.dataDir })).stop();
+  expect(await finding("keys")).toMatchObject({
+    ok: false,
+    detail: "2 secrets were stored with another master.key, and cannot be opened",
+    mend: expect.stringContaining("put the earlier master.key back"),
+  });
+  copyFileSync(path("earlier.key"), path("master.key"));
+  expect(await finding("keys")).toMatchObject({ ok: true });
+});
