@@ -6,7 +6,9 @@ import { openFoundation } from "../../src/app/foundation.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { createAuditCheckpoints } from "../../src/storage/audit-checkpoints.ts";
 import { startBinary } from "../support/binary.ts";
-import { type Home, makeHome, operate, run, signIn } from "./command-line.ts";
+import { canMount, readOnly } from "../support/mounted.ts";
+import { NO_NODES } from "../support/no-nodes.ts";
+import { BINARY, type Home, makeHome, operate, run, signIn } from "./command-line.ts";
 
 let home: Home;
 beforeEach(() => {
@@ -17,10 +19,8 @@ afterEach(() => home.remove());
 const path = (name: string) => join(home.dataDir, name);
 
 /** What the doctor says of one thing. */
-async function finding(check: string): Promise<object | undefined> {
-  const all: { check: string }[] = (await operate(home, ["doctor", "--json"])).json();
-  return all.find((one) => one.check === check);
-}
+const finding = async (check: string): Promise<object | undefined> =>
+  (await operate(home, ["doctor", "--json"])).json().find((one: { check: string }) => one.check === check);
 
 test("an audit log signed with other host keys is reported with what helps: to put the earlier ones back", async () => {
   await operate(home, ["invite", "create"]);
@@ -60,3 +60,30 @@ test("secrets that were stored with another master key are counted, with what he
   copyFileSync(path("earlier.key"), path("master.key"));
   expect(await finding("keys")).toMatchObject({ ok: true });
 });
+
+test.skipIf(!canMount)(
+  "a read-only file system is reported as what it is, and nothing is said of what cannot be read",
+  async () => {
+    await operate(home, ["invite", "create"]);
+    const child = Bun.spawn([...readOnly(home.dataDir), BINARY, "doctor", "--json", "--data", home.dataDir], {
+      env: { ...home.env, ...NO_NODES },
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    const all: { check: string }[] = JSON.parse(await new Response(child.stdout).text());
+    const found = (name: string) => all.find(({ check }) => check === name);
+    expect(found("database")).toMatchObject({
+      ok: false,
+      detail: expect.stringContaining("its file system is read-only"),
+    });
+    expect(found("kept")).toMatchObject({ ok: true, detail: "unknown: the database cannot be read" });
+    expect(found("disk")).toMatchObject({
+      ok: false,
+      detail: `${home.dataDir} is on a file system that is read-only`,
+      mend: expect.stringContaining("mount it for writing"),
+    });
+    expect(found("keys")).toMatchObject({
+      ok: true,
+      detail: expect.stringMatching(/^unknown: .*host-keys\.json, master\.key/),
+    });
+  },
+);

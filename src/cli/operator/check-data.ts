@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { openFoundation } from "../../app/foundation.ts";
 import type { Config } from "../../config.ts";
 import { findImbalance } from "../../ledger/imbalance.ts";
-import { describeSystemError } from "../../lib/system-error.ts";
+import { describeSystemError, hasCode } from "../../lib/system-error.ts";
 import { listModels, modelsFolder } from "../../models/store/store.ts";
 import { emptiedError, isDamage, openError } from "../../storage/connection.ts";
 import { SCHEMA_VERSION } from "../../storage/migrate.ts";
@@ -70,6 +70,7 @@ const MIN_FREE_BYTES = 256 * 1024 * 1024;
 
 const OWN_FOLDER = "run as the user who owns it, or chown it";
 const OTHER_FOLDER = "give another folder with --data";
+const MOUNT = `mount it for writing (the system's log says whether its disk has failed), or ${OTHER_FOLDER}`;
 
 /** There is free space, the folder is writable, and nobody else can read what is in it. */
 export function checkDisk({ dataDir }: Folder): Finding {
@@ -81,7 +82,8 @@ export function checkDisk({ dataDir }: Folder): Finding {
   }
   try {
     accessSync(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
-  } catch {
+  } catch (error) {
+    if (hasCode(error, "EROFS")) return fail(`${dataDir} is on a file system that is read-only`, MOUNT);
     return fail(`${dataDir} cannot be written by this user`, OWN_FOLDER);
   }
   const { bavail, bsize } = statfsSync(dataDir);

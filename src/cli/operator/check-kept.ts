@@ -1,5 +1,4 @@
 import { Database } from "bun:sqlite";
-import { existsSync } from "node:fs";
 import { shorter } from "../../config/kept-settings.ts";
 import type { Config } from "../../config.ts";
 import { DAY_MS } from "../../lib/calendar.ts";
@@ -11,7 +10,9 @@ import { type Finding, pass } from "./finding.ts";
 /** How many rows there are of what grows by itself, and how long each is kept. It judges nothing. */
 export function checkKept(config: Config): Finding {
   const path = databaseOf(config);
-  if (!existsSync(path) || versionOf(path) !== SCHEMA_VERSION) return pass("nothing to count yet");
+  const version = versionOf(path);
+  if (version === null) return pass("unknown: the database cannot be read");
+  if (version !== SCHEMA_VERSION) return pass("nothing to count yet");
   using sqlite = new Database(path, { readonly: true });
   waitForOthers(sqlite);
   const kinds: [table: string, one: string, more: string, keptMs: number | null][] = [

@@ -25,6 +25,9 @@ export function checkKeys({ dataDir }: Pick<Config, "dataDir">): Finding {
       `restore ${broken.length === 1 ? "it" : "them"} from a backup that has the keys`,
     );
   }
+  if (missing.length > 0 && versionOf(databaseOf({ dataDir })) === null) {
+    return pass(`unknown: whether ${missing.join(", ")} must be there, the database would say, which cannot be read`);
+  }
   if (missing.includes("host-keys.json") && hasRows(databaseOf({ dataDir }), "accounts")) {
     return fail(
       "host-keys.json is missing: nobody stays signed in, and the audit log cannot be verified",
