@@ -56,9 +56,13 @@ export function openDestination(place: string, patienceMs: number = OUTGOING.s3.
   return s3Destination(bucket, prefix.replace(/\/+$/, ""), patienceMs);
 }
 
-/** Splits the path or S3 URL of a file into the place and the name there. */
+/** Splits the path or S3 URL of a file into the place and the name there; what ends in a slash names a place alone. */
 export function locate(file: string): { destination: Destination; name: string } {
-  if (!isS3Url(file)) return { destination: openDestination(dirname(resolve(file))), name: basename(file) };
+  if (!isS3Url(file)) {
+    return file.endsWith("/")
+      ? { destination: openDestination(file), name: "" }
+      : { destination: openDestination(dirname(resolve(file))), name: basename(resolve(file)) };
+  }
   const at = file.lastIndexOf("/");
   return { destination: openDestination(file.slice(0, at)), name: file.slice(at + 1) };
 }
@@ -116,6 +120,9 @@ function folderDestination(folder: string): Destination {
     },
     async write(name, content, signal) {
       if ((await this.find(name)) !== null) throw taken(pathOf(name));
+      if ((await stat(pathOf(name)).catch(() => null))?.isDirectory()) {
+        throw new Error(`${pathOf(name)} is a folder; name a file in it`);
+      }
       try {
         return await writeWhole(name, content, signal);
       } catch (error) {

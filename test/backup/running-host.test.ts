@@ -1,6 +1,8 @@
 import { expect, test } from "bun:test";
-import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { openFoundation } from "../../src/app/foundation.ts";
 import { runBinary, startBinary } from "../support/binary.ts";
 import { askAt, backup, startHost } from "./host.ts";
 
@@ -112,4 +114,24 @@ test("what cannot be done is said with the next step", async () => {
   expect(bad.errors).toContain("passphrase file");
   expect(existsSync(join(folder, "y"))).toBe(false);
   expect((await backup(["create", join(folder, "no/such/z"), "--data", dataDir])).code).toBe(0);
+  for (const words of ["create", "verify", "restore"]) {
+    const { code, errors } = await backup([words, `${join(folder, "kept")}/`, "--data", dataDir]);
+    expect([code > 0, errors]).toEqual([
+      true,
+      expect.stringMatching(/kept\/" names no file; |there is no backup \S+kept/),
+    ]);
+  }
+  const there = await backup(["create", join(folder, "no/such"), "--data", dataDir]);
+  expect([there.code, there.errors]).toEqual([1, `roost: ${folder}/no/such is a folder; name a file in it\n`]);
+  expect(readdirSync(folder).includes("kept")).toBe(false);
+});
+
+test("one file is one file", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "roost-one-"));
+  const dataDir = join(folder, "data");
+  openFoundation({ dataDir }).store.close();
+  const file = join(folder, "b.tar.zst");
+  await backup(["create", file, "--data", dataDir]);
+  expect((await backup(["verify", file, "--data", dataDir])).output).toContain(", with 1 file (");
+  rmSync(folder, { recursive: true });
 });

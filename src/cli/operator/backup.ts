@@ -200,5 +200,5 @@ function refused(path: string, error: unknown): unknown {
 }
 
 const described = ({ createdAt, files, bytes, keys, schema }: Restored): string =>
-  `is of ${shortTime(createdAt)}, with ${files} files (${shortSize(bytes)}), ` +
+  `is of ${shortTime(createdAt)}, with ${files} ${files === 1 ? "file" : "files"} (${shortSize(bytes)}), ` +
   `${keys.length === 0 ? "without keys" : `with ${keys.join(", ")}`}, schema ${schema}`;
