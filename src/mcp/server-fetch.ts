@@ -7,6 +7,16 @@ import { OUTGOING } from "../limits/outgoing.ts";
 const { answerBytes: MAX_BYTES, callMs } = OUTGOING.mcp;
 /** Objects and lists of an answer: five megabytes of empty ones would hold everybody up for a quarter of a second. */
 const MAX_PARTS = 50_000;
+/** All that it holds: reading six hundred thousand members of an object takes half a second. */
+const MAX_VALUES = 200_000;
+/**
+ * Elements of a list, and values in all, of what the package checks: it keeps an error, or several, for each that is wrong.
+ * Fifty thousand wrong parts of an answer would hold everybody up for seconds.
+ */
+const MAX_ELEMENTS = 1_000;
+const MAX_CHECKED = 20_000;
+/** What it takes as it comes: a tool's data, and the schemas of inputs and outputs. */
+const UNCHECKED = new Set(["structuredContent", "_meta", "properties", "outputSchema"]);
 /** Events of one stream that say something: each is checked as a message, also where it is none. */
 const MAX_EVENTS = 2_000;
 /** Besides the call itself: the runtime's own deadlines come first, and say more. */
@@ -23,8 +33,8 @@ export interface ServerFetchParts {
 }
 
 /**
- * `fetch` for the client of a server, which bounds nothing itself. Answers have at most 5 MiB and are no deeper than JSON
- * may be; an event of a stream is passed on when it is complete.
+ * `fetch` for the client of a server, which bounds nothing itself. Answers have at most 5 MiB, are no deeper than JSON may
+ * be, and have no long lists; an event of a stream is passed on when it is complete.
  */
 export function createServerFetch({ guarded, url: { origin }, headers }: ServerFetchParts) {
   return async (address: string | URL, init: RequestInit = {}): Promise<Response> => {
@@ -65,11 +75,42 @@ const hasNoBody = (status: number): boolean => status === 204 || status === 205 
 const tooLarge = () => new EgressError("size", `the server's answer is larger than ${MAX_BYTES} bytes`);
 
 function requireModest(json: string): void {
-  if (!isTooComplex(json, MAX_JSON_DEPTH, MAX_PARTS)) return;
-  throw new EgressError(
-    "protocol",
-    `the server's answer is nested more than ${MAX_JSON_DEPTH} levels deep, or has more than ${MAX_PARTS} parts`,
-  );
+  if (isTooComplex(json, MAX_JSON_DEPTH, MAX_PARTS, MAX_VALUES)) {
+    throw new EgressError(
+      "protocol",
+      `the server's answer is nested more than ${MAX_JSON_DEPTH} levels deep, or has more than ${MAX_PARTS} parts or ` +
+        `${MAX_VALUES} values`,
+    );
+  }
+  let message: unknown;
+  try {
+    // A byte order mark is no part of what the package reads.
+    message = JSON.parse(json.replace(/^\uFEFF/, ""));
+  } catch {
+    // The package refuses it too.
+    return;
+  }
+  requireShort(message);
+}
+
+/** Looks at what the package checks, and at no more of it than may be there. */
+function requireShort(message: unknown): void {
+  let checked = 0;
+  const lookAt = (value: unknown): void => {
+    if (typeof value !== "object" || value === null) return;
+    const list = Array.isArray(value) ? value : null;
+    const names = list === null ? Object.keys(value) : [];
+    checked += list?.length ?? names.length;
+    if (checked > MAX_CHECKED || (list !== null && list.length > MAX_ELEMENTS)) {
+      throw new EgressError(
+        "protocol",
+        `the server's answer has a list of more than ${MAX_ELEMENTS} elements, or more than ${MAX_CHECKED} values`,
+      );
+    }
+    list?.forEach(lookAt);
+    for (const name of names) if (!UNCHECKED.has(name)) lookAt((value as Record<string, unknown>)[name]);
+  };
+  lookAt(message);
 }
 
 async function readText(body: ReadableStream<Uint8Array>): Promise<string> {

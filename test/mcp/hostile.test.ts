@@ -152,6 +152,78 @@ test("nor is one in an event stream that begins with byte order marks, which par
   }
 });
 
+/** Of each that is wrong, the package would keep several errors: minutes for five megabytes of them. */
+const LONG: [string, string, string][] = [
+  ["parts of no type", "tools/call", `{"content":[${Array(48_000).fill("{}")}]}`],
+  ["parts that are wrong", "tools/call", `{"content":[${Array(48_000).fill('{"type":"text","text":0}')}]}`],
+  ["numbers in place of parts", "tools/call", `{"content":[${Array(190_000).fill(0)}]}`],
+  [
+    "readers of one part",
+    "tools/call",
+    `{"content":[{"type":"text","text":"","annotations":{"audience":[${Array(1_001).fill(0)}]}}]}`,
+  ],
+  ["lists in place of tools", "tools/list", `{"tools":[${Array(48_000).fill("[]")}]}`],
+  ["tools", "tools/list", `{"tools":[${Array(1_001).fill('{"name":"a","inputSchema":{"type":"object"}}')}]}`],
+  [
+    "inputs that a tool requires",
+    "tools/list",
+    `{"tools":[{"name":"a","inputSchema":{"type":"object","required":[${Array(1_001).fill(0)}]}}]}`,
+  ],
+  [
+    "experiments",
+    "initialize",
+    `{"protocolVersion":"2025-06-18","capabilities":{"experimental":{${Array.from({ length: 20_001 }, (_, at) => `"${at}":0`)}}}}`,
+  ],
+];
+test.each(LONG)(
+  "an answer with more %s than anybody needs is refused before it is checked",
+  async (_, method, result) => {
+    if (method === "tools/call") await add();
+    service.intercept = async (asked, request) => {
+      if (asked !== method) return undefined;
+      const { id } = (await request.json()) as { id: number };
+      return new Response(`\uFEFF{"jsonrpc":"2.0","id":${id},"result":${result}}`, {
+        headers: { "Content-Type": "application/json" },
+      });
+    };
+    const said = method === "tools/call" ? await called() : (await add()).statusReason;
+    expect(said).toContain("the server's answer has a list of more than 1000 elements, or more than 20000 values");
+  },
+);
+
+test("nor is an event of a stream checked that has a longer list", async () => {
+  service.intercept = async (method, request) => {
+    if (method !== "tools/list") return undefined;
+    const { id } = (await request.json()) as { id: number };
+    return new Response(
+      `data: {"jsonrpc":"2.0","id":${id},\ndata: "result":{"tools":[${Array(1_001).fill("[]")}]}}\n\n`,
+      EVENTS,
+    );
+  };
+  expect(await add()).toMatchObject({ status: "unreachable", statusReason: expect.stringContaining("ended before") });
+});
+
+test("a thousand parts of an answer are taken, and longer lists of a tool's data", async () => {
+  await service.offer({ ...echo, run: () => ({ content: Array(1_000).fill({ type: "text", text: "a" }) }) });
+  await add();
+  expect((await called()).match(/a/g)?.length).toBeGreaterThanOrEqual(1_000);
+  await service.offer({ ...echo, run: () => ({ content: [], structuredContent: { rows: Array(5_000).fill([7]) } }) });
+  await it.begin();
+  expect(await called()).toContain("[7],[7]");
+});
+
+test("what holds more values than anybody needs is not read", async () => {
+  const members = Array.from({ length: 200_000 }, (_, at) => `"${at}":0`).join();
+  await add();
+  service.intercept = async (method, request) => {
+    if (method !== "tools/call") return undefined;
+    const { id } = (await request.json()) as { id: number };
+    const body = `{"jsonrpc":"2.0","id":${id},"result":{"content":[],"structuredContent":{${members}}}}`;
+    return new Response(body, { headers: { "Content-Type": "application/json" } });
+  };
+  expect(await called()).toContain("more than 50000 parts or 200000 values");
+});
+
 test("of a stream of more events than anybody needs, no more are read", async () => {
   service.intercept = async (method, request) => {
     if (method !== "tools/list") return undefined;

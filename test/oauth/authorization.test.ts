@@ -212,6 +212,16 @@ describe("an authorization does not begin where", () => {
       () => ({ metadata: (told) => ({ ...told, service_documentation: `https://a.example/${"x".repeat(300_000)}` }) }),
       /longer than 256 KiB/,
     ],
+    [
+      "a list of the metadata is long",
+      () => ({ metadata: (told) => ({ ...told, response_types_supported: Array(120_000).fill(0) }) }),
+      /more than 5000 values/,
+    ],
+    [
+      "a list of the server's metadata is long",
+      () => ({ resource: (told) => ({ ...told, scopes_supported: Array(5_001).fill({}) }) }),
+      /more than 5000 values/,
+    ],
     ["the metadata is no JSON", () => ({ metadata: () => new Response("<html>") }), /cannot be read/],
     ["there is no metadata", () => ({ metadata: () => new Response(null, { status: 404 }) }), /publishes no metadata/],
   ];

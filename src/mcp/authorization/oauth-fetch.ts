@@ -1,9 +1,12 @@
 import type { Egress } from "../../egress/egress.ts";
 import { EgressError } from "../../egress/refusal.ts";
 import { shownHost } from "../../egress/target.ts";
+import { isTooComplex, MAX_JSON_DEPTH } from "../../lib/json-depth.ts";
 
 /** Metadata and tokens are a few kilobytes. */
 const MAX_ANSWER_BYTES = 256 * 1024;
+/** An error is kept for each that is wrong: those of a hundred thousand would hold everybody up for seconds. */
+const MAX_VALUES = 5_000;
 const BODILESS = new Set([204, 205, 304]);
 
 export type OAuthFetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
@@ -39,6 +42,11 @@ export function oauthFetch(
     });
     if (answer.body.byteLength > MAX_ANSWER_BYTES) {
       throw new EgressError("size", `its answer is longer than ${MAX_ANSWER_BYTES / 1024} KiB`);
+    }
+    const text = answer.body.toString();
+    // A page is no metadata, whatever is in it.
+    if (/^\s*[[{]/.test(text) && isTooComplex(text, MAX_JSON_DEPTH, MAX_VALUES, MAX_VALUES)) {
+      throw new EgressError("protocol", `its answer has more than ${MAX_VALUES} values, or is nested too deep`);
     }
     const content = BODILESS.has(answer.status) ? null : new Uint8Array(answer.body);
     return new Response(content, { status: answer.status, headers: answer.headers });
