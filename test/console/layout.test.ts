@@ -253,6 +253,32 @@ browserTest("axe finds no problems in any view, light or dark, on a laptop or a 
   );
 });
 
+browserTest(
+  "what is current, running or said by the person stands out also where the system's colours are forced",
+  async () => {
+    await talkAtLength();
+    await withConsoleAs(server, person, async (page) => {
+      await page.getByText("Question 7", { exact: true }).waitFor();
+      await page.emulateMedia({ forcedColors: "active", reducedMotion: "reduce" });
+      const standsOut = async (selector: string, attribute: string) => {
+        const it = page.locator(selector).first();
+        const drawn = () => it.screenshot({ animations: "disabled" });
+        const marked = await drawn();
+        await it.evaluate((element, name) => element.closest(`[${name}]`)?.removeAttribute(name), attribute);
+        return !marked.equals(await drawn());
+      };
+      expect(await standsOut("#to-chat", "aria-current")).toBe(true);
+      expect(await standsOut("#instance-list a", "aria-current")).toBe(true);
+      expect(await standsOut("#instance-list summary", "data-status")).toBe(true);
+      await page.locator("#to-agent").click();
+      await page.locator("#agent-parts [aria-current]").waitFor();
+      expect(await standsOut("#agent-parts [data-part=files]", "aria-current")).toBe(true);
+      const edge = (element: Element) => getComputedStyle(element).borderTopWidth;
+      expect(await page.locator(".turn.user").first().evaluate(edge)).toBe("1px");
+    });
+  },
+);
+
 browserTest("the first load takes few requests, and the next none for what has not changed", async () => {
   await talkAtLength();
   await withConsoleAs(server, person, async (page) => {
