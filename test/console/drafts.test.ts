@@ -244,7 +244,7 @@ browserTest("signing out asks nothing, and removes what was written and not sent
 });
 
 browserTest(
-  "who has something half written when the session ends by itself is asked, and may stay to copy it",
+  "who has something half written when the session ends by itself may stay, and save it after signing in in another tab",
   async () => {
     await withPage(async (page) => {
       await shown(page, "Ada");
@@ -257,6 +257,28 @@ browserTest(
       expect(dialog.type()).toBe("beforeunload");
       await dialog.dismiss();
       expect(await page.getByLabel("Who it is").inputValue()).toBe("You are a lib");
+
+      await page.fill("#new-agent-name", "Librarian");
+      const create = page.getByRole("button", { name: "Create", exact: true });
+      await create.click();
+      const alert = page.locator("#instances > [role=alert]");
+      await alert.getByText("your session has ended").waitFor();
+      const held = () => page.evaluate(() => sessionStorage.getItem("roost.token"));
+      const signIn = async (email: string) => {
+        const other = await page.context().newPage();
+        await other.goto(`${server.url}/#link=${server.foundation.links.create(email, 0n)}`);
+        await other.locator("#signed-in").waitFor();
+        return other;
+      };
+      // Somebody else's session is not taken.
+      const theirs = await signIn("somebody@example.com");
+      expect(await held()).toBeNull();
+      await theirs.close();
+      await signIn(person.email);
+      await page.waitForFunction(() => sessionStorage.getItem("roost.token") !== null);
+      await create.click();
+      await shown(page, "Librarian");
+      expect(await alert.isVisible()).toBe(false);
     });
   },
 );

@@ -37,6 +37,8 @@ let token = sessionStorage.getItem(TOKEN);
 /** Resolves the wait for another tab's session; once nobody waits, a session that arrives reloads the page. */
 let resolveJoin: (() => void) | undefined;
 let mayJoin = false;
+/** The account of the session that this page shows. */
+let owner: string | null = null;
 /** Whether somebody has ended the session. */
 let isEnded = false;
 
@@ -50,7 +52,9 @@ export function shareSession(): void {
         if (token !== null) notifyTabs({ kind: "session", token });
         break;
       case "session":
-        if (token === null && mayJoin) join(message.token);
+        if (token !== null) break;
+        if (owner !== null) void resume(message.token, owner).catch(() => undefined);
+        else if (mayJoin) join(message.token);
         break;
       case "ended":
         if (message.token === token) endSession("You are signed out: this session was ended in another tab.");
@@ -79,6 +83,18 @@ function join(given: string): void {
   hold(given);
   if (resolveJoin) resolveJoin();
   else location.reload();
+}
+
+/** Tells whose session this page shows: if it ends by itself while something is written, that account's next one goes on. */
+export function showsAccount(accountId: string): void {
+  owner = accountId;
+}
+
+async function resume(given: string, accountId: string): Promise<void> {
+  const account = await clientFor(given).get("/v1/auth/me");
+  if (token !== null || isEnded || account.accountId !== accountId) return;
+  hold(given);
+  sessionStorage.removeItem(NOTICE);
 }
 
 function hold(given: string): void {

@@ -1,6 +1,6 @@
 import { RoostError } from "../../../clients/typescript/src/index.ts";
 import { createAgentPage } from "./agent-page.ts";
-import { endSession, isSignedIn, joinSession, roost, shareSession, signOut, takeNotice } from "./api.ts";
+import { endSession, isSignedIn, joinSession, roost, shareSession, showsAccount, signOut, takeNotice } from "./api.ts";
 import { openApprovals } from "./approvals.ts";
 import { createChat } from "./chat.ts";
 import { alertFor, armCopyButtons, attempt, part, reportErrors, showError } from "./dom.ts";
@@ -51,6 +51,7 @@ async function open(): Promise<void> {
 const readAccount = () => roost.get("/v1/auth/me");
 
 async function showPages(account: Account): Promise<void> {
+  showsAccount(account.accountId);
   const [billing, host] = await Promise.all([roost.get("/v1/billing"), roost.get("/v1/host")]);
   const charges = !isNothing(billing.pricePerHour) || !isNothing(billing.minimumLaunchBalance);
   const facts: Facts = { billing, charges, host };

@@ -59,8 +59,15 @@ function askToReplace(current: Account, link: string): Promise<Account> {
   });
 }
 
-const redeem = async (link: string): Promise<Account> =>
-  startSession(await stranger.post("/v1/auth/redeem-link", { body: { link } }));
+async function redeem(link: string): Promise<Account> {
+  try {
+    return startSession(await stranger.post("/v1/auth/redeem-link", { body: { link } }));
+  } catch (error) {
+    // It is the link that is refused: no session has ended.
+    if (error instanceof RoostError && error.code === "unauthorized") throw new ToldError(error.message, "");
+    throw error;
+  }
+}
 
 /** Shows the forms for signing in with a code; calls `signedIn` when one is accepted. */
 export function offerSignIn(signedIn: (account: Account) => void): void {

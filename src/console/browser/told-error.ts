@@ -24,6 +24,11 @@ export function toldError(error: unknown): ToldError {
       return new ToldError(message, "Ask the operator of this host for credit, or top up under Account.");
     case "not_found":
       return new ToldError(message, "It may have been removed meanwhile. Reload the page to see what there is.");
+    case "unauthorized":
+      return new ToldError(
+        "your session has ended",
+        "What is written here is still here: sign in in another tab, then try again.",
+      );
     case "rate_limited":
       return new ToldError(message, "Wait a moment, then try again.");
     case "instance_not_ready":
