@@ -42,11 +42,16 @@ export const PLEASE = "^\\W*(?:(?:please|can you|could you|will you|would you)\\
 /** How the names of text files end. The source of a regular expression. */
 export const TEXT_FILE = "\\.(?:md|txt|csv|json|ya?ml|html)";
 const CORRECTION = new RegExp(
-  `${PLEASE}(?:fix|correct)\\b.*[:\\n]|\\b(?:fix|correct|check)\\b.{0,30}\\b(?:spelling|grammar|typos?|mistakes?)\\b.*[:\\n]`,
+  `${PLEASE}(?:fix|correct)\\b|\\b(?:fix|correct|check)\\b.{0,30}?\\b(?:spelling|grammar|typos?|mistakes?)\\b`,
   "is",
 );
 /** "Fix the spelling: I hav a gud idea" */
-export const asksForCorrection = (message: string): boolean => CORRECTION.test(message);
+export function asksForCorrection(message: string): boolean {
+  const asked = CORRECTION.exec(message);
+  // What is to be corrected comes after it; an expression with both would look for that behind each word that asks.
+  const last = Math.max(message.lastIndexOf(":"), message.lastIndexOf("\n"));
+  return asked !== null && asked.index + asked[0].length <= last;
+}
 /** What is to be corrected. */
 export const textToCorrect = (message: string): string => message.slice(message.search(/[:\n]/) + 1);
 

@@ -48,3 +48,10 @@ test.each([
   expect(asks(asking)).toBe(true);
   expect(asks(other)).toBe(false);
 });
+
+test("a message that asks for corrections over and over, and has nothing to correct, is looked through once", () => {
+  // The square of this many is minutes.
+  expect(asksForCorrection("spelling: check spelling ".repeat(2))).toBe(true);
+  expect(asksForCorrection("check spelling ".repeat(400_000))).toBe(false);
+  expect(asksForCorrection("A list: check spelling")).toBe(false);
+});
