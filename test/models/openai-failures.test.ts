@@ -63,6 +63,7 @@ describe("a failure tells the operator what to do", () => {
         expect(told(key, `${key.repeat(Math.floor(before / 300))} ${key}${"a".repeat(5_000)}`)).not.toMatch(/[ky]{3}/);
       }
       expect(told(key, `no rights for ${key}`)).toEndWith("failed: no rights for …");
+      expect(told(key, `no rights for ${`${key} `.repeat(20)}`)).toContain("failed: no rights for … … …");
     });
 
     test("whatever repeats the key without end", () => {

@@ -140,13 +140,15 @@ function clean(server: ModelServer, message: string): string {
   return withoutEchoes(line.length > 300 ? `${line.slice(0, 299)}…` : line, server.prompt());
 }
 
-/** Its beginning, without the key: what was cut off may have ended a key, whose beginning then is not shown either. */
+/** Its beginning, without the key: where that is cut off, it may end in a part of one, which is not shown either. */
 function withoutKey(message: string, key: string): string {
   if (key === "") return message.slice(0, MAX_READ);
-  const read = message.slice(0, MAX_READ + 2 * key.length);
-  const hidden = read.replaceAll(key, "…");
-  const end = read.length < message.length ? hidden.length - key.length + 1 : hidden.length;
-  return hidden.slice(0, Math.min(end, MAX_READ));
+  const read = message.slice(0, MAX_READ + key.length);
+  const pieces = read.split(key);
+  const last = pieces.pop() ?? "";
+  const isWhole = read.length === message.length;
+  pieces.push(isWhole ? last : last.slice(0, Math.max(0, last.length - key.length + 1)));
+  return pieces.join("…").slice(0, MAX_READ);
 }
 
 const OVERFLOW_CODE = /context_length_exceeded|exceed_context_size/;
