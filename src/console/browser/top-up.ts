@@ -1,8 +1,10 @@
 import { RoostError } from "../../../clients/typescript/src/index.ts";
+import { parseMoney } from "../../lib/money.ts";
 import { roost } from "./api.ts";
 import { attempt, part } from "./dom.ts";
 import { exact } from "./money.ts";
 import type { Quote } from "./records.ts";
+import { ToldError } from "./told-error.ts";
 
 const ask = part("ask-quote", HTMLFormElement);
 const amount = part("top-up-amount", HTMLInputElement);
@@ -11,6 +13,8 @@ const network = part("quote-network", HTMLSelectElement);
 const proof = part("pay-quote", HTMLFormElement);
 const hash = part("tx-hash", HTMLInputElement);
 const paid = part("paid", HTMLElement);
+
+const HASH = /^0x[0-9a-f]{64}$/i;
 
 /** Requests a quote, shows what to send and where, and takes the transaction's hash as proof of payment. */
 export function openTopUp(minimum: string, balanceChanged: () => void): void {
@@ -35,13 +39,24 @@ export function openTopUp(minimum: string, balanceChanged: () => void): void {
     event.preventDefault();
     void attempt(ask, async () => {
       const wanted = amount.value.trim();
+      if (wanted !== "" && parseMoney(wanted) === null)
+        throw new ToldError(
+          "this is not an amount",
+          "Write one such as 2.50, with a point and at most six digits after it.",
+        );
       show(await askQuote(wanted === "" ? {} : { amount: wanted }));
     });
   });
   proof.addEventListener("submit", (event) => {
     event.preventDefault();
     void attempt(proof, async () => {
-      const payment = JSON.stringify({ txHash: hash.value.trim(), network: network.value });
+      const txHash = hash.value.trim();
+      if (!HASH.test(txHash))
+        throw new ToldError(
+          "this is not a transaction hash",
+          "It begins with 0x, and has 64 digits and letters from a to f after that. Your wallet shows it with the payment.",
+        );
+      const payment = JSON.stringify({ txHash, network: network.value });
       const added = await roost.post("/v1/billing/top-up", { body: {}, headers: { "X-PAYMENT": payment } });
       hash.value = "";
       bill.hidden = true;
