@@ -110,6 +110,27 @@ browserTest("limits that are still being saved are those of what is chosen, unti
     await it.person.ask("PATCH", path, { modelLimits: none });
 });
 
+browserTest("an agent beyond the first page of its instance is called by its name", async () => {
+  await it.send("hi");
+  await withConsole(
+    () => it.server.url,
+    async (page) => {
+      // As if there were a hundred others before it.
+      await page.route("**/agents?*", async (route) => {
+        const url = new URL(route.request().url());
+        const isFirst = !url.searchParams.has("after");
+        url.searchParams.delete("after");
+        const response = await route.fetch({ url: url.href });
+        await route.fulfill(isFirst ? { json: { data: [], nextCursor: "more" } } : { response });
+      });
+      await openAs(page, it.server.url, it.person.token);
+      await page.locator("#to-usage").click();
+      await page.locator("#usage-table tbody th", { hasText: /^Ada$/ }).first().waitFor();
+      await page.locator("#limits-of").selectOption("Ada");
+    },
+  );
+});
+
 browserTest("beside a deleted agent's long id the table's headings stay whole, on every screen", async () => {
   // A limit of costs refuses a model without a price.
   await it.person.ask("PATCH", `/v1/instances/${it.instance}`, { modelLimits: null });

@@ -6,7 +6,7 @@ import { type Account, AGENT, type Agent, INSTANCE, type Instance } from "./reco
 const LIMITS = ["tokensPerDay", "tokensPerMonth", "costPerDay", "costPerMonth"] as const;
 type Limits = Account["modelLimits"];
 
-/** What the account has, as far as a first page of each list goes. */
+/** What the account has: its newest instances, as many as one page of their list holds, with all their agents. */
 export interface Owners {
   instances: { instance: Instance; agents: Agent[] }[];
 }
@@ -15,8 +15,7 @@ export async function readOwners(): Promise<Owners> {
   const { data } = await roost.get("/v1/instances", { query: { limit: 100 } });
   const read = async (instance: Instance) => {
     const { instanceId } = instance;
-    const page = { path: { instanceId }, query: { limit: 100 } };
-    return { instance, agents: (await roost.get(`${INSTANCE}/agents`, page)).data };
+    return { instance, agents: await Array.fromAsync(roost.all(`${INSTANCE}/agents`, { path: { instanceId } })) };
   };
   return { instances: await Promise.all(data.map(read)) };
 }
