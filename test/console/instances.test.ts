@@ -318,6 +318,27 @@ browserTest(
   },
 );
 
+browserTest(
+  "who writes to an instance that was stopped elsewhere is told so once, and can start it at once",
+  async () => {
+    const home = await make("home", "Ada");
+    await withPage(async (page) => {
+      await page.locator("#chat-ideas").waitFor();
+      await person.ask("POST", `/v1/instances/${home}/stop`);
+      await page.fill("#chat-input", "Hello");
+      await page.keyboard.press("Enter");
+      const alert = page.locator("#chat > [role=alert]");
+      await alert.waitFor();
+      expect(await alert.textContent()).toBe("the instance is stoppedStart it, then try again.");
+      await page.locator("#instance-state", { hasText: "home · stopped" }).waitFor();
+      await page.getByRole("button", { name: "Start the instance home" }).click();
+      await page.locator("#instance-state", { hasText: "home · running" }).waitFor();
+      await page.press("#chat-input", "Enter");
+      await page.locator(".turn.agent").getByText("Hello, I am the mock model.").waitFor();
+    });
+  },
+);
+
 browserTest("instances are in the API's order, newest first, whichever of them is opened first", async () => {
   const first = await make("first", "Ada");
   await make("second", "Bea");

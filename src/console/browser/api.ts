@@ -20,6 +20,7 @@ export const roost = createRoost({
   async fetch(url, init) {
     const asked = token;
     const answer = await fetch(url, init);
+    if (answer.status === 503 && init?.method === "POST") refused();
     if (answer.status !== 401 || asked === null) return answer;
     // Read before the page is left, which would cut it off: whoever has asked then keeps what could not be sent.
     const body = await answer.text();
@@ -27,6 +28,13 @@ export const roost = createRoost({
     return new Response(body, answer);
   },
 });
+
+let refused = (): void => undefined;
+
+/** Calls this when what was asked for cannot be done now: its instance may have been stopped elsewhere. */
+export function whenRefused(listener: typeof refused): void {
+  refused = listener;
+}
 
 /** The API without a session, to sign in. */
 export const stranger = clientFor(null);

@@ -1,6 +1,16 @@
 import { RoostError } from "../../../clients/typescript/src/index.ts";
 import { createAgentPage } from "./agent-page.ts";
-import { endSession, isSignedIn, joinSession, roost, shareSession, showsAccount, signOut, takeNotice } from "./api.ts";
+import {
+  endSession,
+  isSignedIn,
+  joinSession,
+  roost,
+  shareSession,
+  showsAccount,
+  signOut,
+  takeNotice,
+  whenRefused,
+} from "./api.ts";
 import { openApprovals } from "./approvals.ts";
 import { createChat } from "./chat.ts";
 import { alertFor, armCopyButtons, attempt, part, reportErrors, showError } from "./dom.ts";
@@ -103,6 +113,7 @@ async function showPages(account: Account): Promise<void> {
     chat.showInstance,
   );
 
+  whenRefused(() => void instances.refresh().catch(() => undefined));
   showBalance(account);
   fill({});
   showModel(host);

@@ -32,7 +32,10 @@ export function toldError(error: unknown): ToldError {
     case "rate_limited":
       return new ToldError(message, "Wait a moment, then try again.");
     case "instance_not_ready":
-      return new ToldError(message, "Start the instance, then send the message again.");
+      // Why, where that is known, stands beside the instance.
+      return message.startsWith("the instance is stopped")
+        ? new ToldError("the instance is stopped", "Start it, then try again.")
+        : new ToldError(message, "");
     case "model_error":
       return new ToldError(message, "On the host, roost doctor shows what is wrong with the model.");
     case "internal_error":
