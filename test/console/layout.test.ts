@@ -69,28 +69,37 @@ browserTest(
   },
 );
 
-browserTest("at every width the header's words stay whole and inside of it, also while an approval waits", async () => {
-  const { person, instancePath, agentPath } = await signUpWithAgent(server);
-  const [instanceId = "", agentId = ""] = [instancePath, agentPath].map((path) => path.split("/").at(-1));
-  storeApproval(server, { accountId: person.accountId, instanceId, agentId });
-  await withConsoleAs(server, person, async (page) => {
-    await page.locator("#open-count", { hasText: "1" }).waitFor();
-    for (const width of [320, 360, 412, 430, 560, 640, 768, 840, 1280]) {
-      await page.setViewportSize({ width, height: 800 });
-      expect([width, await tooWide(page)]).toEqual([width, false]);
-      const outside = await page.locator(".top").evaluate((header) => {
-        const frame = header.getBoundingClientRect();
-        return [...header.querySelectorAll(".brand, .tabs a, .purse")].filter((link) => {
-          const { left, right, top, bottom, width, height } = link.getBoundingClientRect();
-          const isInside = left >= 0 && right <= innerWidth && top >= frame.top && bottom <= frame.bottom;
-          // Letters below each other are higher than a line.
-          return width > 0 && !(isInside && height < 48);
+browserTest(
+  "at every width the header's words stay whole and inside of it while an approval waits, and the title says so",
+  async () => {
+    const { person, instancePath, agentPath } = await signUpWithAgent(server);
+    const [instanceId = "", agentId = ""] = [instancePath, agentPath].map((path) => path.split("/").at(-1));
+    storeApproval(server, { accountId: person.accountId, instanceId, agentId });
+    await withConsoleAs(server, person, async (page) => {
+      await page.locator("#open-count", { hasText: "1" }).waitFor();
+      const titled = (title: string) => page.waitForFunction((wanted) => document.title === wanted, title);
+      await titled("(1) Ada · Roost");
+      await page.click("#to-approvals");
+      await titled("(1) Approvals · Roost");
+      await page.click("#to-chat");
+      await titled("(1) Ada · Roost");
+      for (const width of [320, 360, 412, 430, 560, 640, 768, 840, 1280]) {
+        await page.setViewportSize({ width, height: 800 });
+        expect([width, await tooWide(page)]).toEqual([width, false]);
+        const outside = await page.locator(".top").evaluate((header) => {
+          const frame = header.getBoundingClientRect();
+          return [...header.querySelectorAll(".brand, .tabs a, .purse")].filter((link) => {
+            const { left, right, top, bottom, width, height } = link.getBoundingClientRect();
+            const isInside = left >= 0 && right <= innerWidth && top >= frame.top && bottom <= frame.bottom;
+            // Letters below each other are higher than a line.
+            return width > 0 && !(isInside && height < 48);
+          });
         });
-      });
-      expect([width, outside.length]).toEqual([width, 0]);
-    }
-  });
-});
+        expect([width, outside.length]).toEqual([width, 0]);
+      }
+    });
+  },
+);
 
 browserTest(
   "in a low window what is said and the box to answer in fit beside each other, by scrolling the page",

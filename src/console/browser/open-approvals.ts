@@ -1,6 +1,7 @@
 import { roost } from "./api.ts";
 import { part } from "./dom.ts";
 import type { Approval, Page } from "./records.ts";
+import { setTitle } from "./title.ts";
 
 export const OPEN_APPROVALS = { status: "open", limit: 20 } as const;
 /** Events of runs come in bursts: after one, the count waits for this long for others. */
@@ -26,6 +27,7 @@ export async function readOpenApprovals(): Promise<void> {
   const count = page.data.length + (page.nextCursor === null ? "" : "+");
   badge.hidden = page.data.length === 0;
   badge.textContent = count;
+  setTitle({ waiting: badge.hidden ? "" : count });
   const words = badge.hidden ? "" : `${count} waiting for your approval`;
   badge.title = words;
   if (told.textContent !== words) told.textContent = words;

@@ -24,6 +24,7 @@ import { type Filling, showNextSteps } from "./next-steps.ts";
 import { readOpenApprovals } from "./open-approvals.ts";
 import type { Account } from "./records.ts";
 import { followLink, offerSignIn, takeLink } from "./sign-in.ts";
+import { setTitle } from "./title.ts";
 import { ToldError, toldError } from "./told-error.ts";
 import { openTopUp } from "./top-up.ts";
 import { openUsage } from "./usage.ts";
@@ -80,6 +81,13 @@ async function showPages(account: Account): Promise<void> {
   /** What the URL said when the last choice began. */
   let asked = location.hash;
   let focusWhenOpen = false;
+  const showPlace = () => {
+    const { view } = placeOf(location.hash);
+    showView(view);
+    const isOfAgent = view === "chat" || view === "agent";
+    const name = part(`to-${isOfAgent ? "chat" : view}`, HTMLElement).firstChild?.textContent ?? "";
+    setTitle({ place: (isOfAgent && chosen?.agent?.displayName) || name });
+  };
   const tellNewAgent = openNewAgent((instance, { agentId }) => {
     instances.show(instance);
     location.hash = hashOf(instance.instanceId, agentId);
@@ -102,7 +110,7 @@ async function showPages(account: Account): Promise<void> {
       // Who went elsewhere meanwhile is shown that next.
       if (location.hash === asked) nameInUrl(choice);
       asked = location.hash;
-      showView(placeOf(location.hash).view);
+      showPlace();
       fill({ instanceId: choice?.instance.instanceId ?? null, agentId: choice?.agent?.agentId ?? null });
       if (choice) agentPage.open(choice);
       const { part: wanted } = placeOf(location.hash);
@@ -155,7 +163,7 @@ async function showPages(account: Account): Promise<void> {
     asked = location.hash;
     const place = placeOf(location.hash);
     const { view, instanceId, agentId, part: wanted } = place;
-    showView(view);
+    showPlace();
     if (view === "account") loadKeys();
     if (view === "approvals") await loadApprovals();
     if (view === "usage") await loadUsage();
