@@ -130,7 +130,9 @@ export function createChat(accountId: string, parts: ChatParts): Chat {
       log,
       logEnd,
       busy: (is) => {
-        if (isShown()) cancel.hidden = !is;
+        if (!isShown()) return;
+        if (!is && document.activeElement === cancel) input.focus();
+        cancel.hidden = !is;
       },
       settled() {
         if (!isShown()) return;
