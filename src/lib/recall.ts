@@ -97,6 +97,9 @@ export function asStatement(message: string, answerBefore: string): string {
 
 const BEFORE_STATEMENT =
   /^\W*(?:(?:hello|hi|hey|good (?:morning|day|afternoon|evening)|so|and|but|also|ok|okay|well|oh|yes|no|please|by the way|(?:remember|note(?: down)?|write down|(?:keep|bear) in mind|(?:make|take) a note|(?:don['’]?t|do not) forget)(?: that)?)\b\W*)+/i;
+/** "I like tea, so please remember it." */
+const AFTER_STATEMENT =
+  /[,;]? (?:(?:so|and) )?(?:please )?(?:remember|note|(?:keep|bear)|(?:don['’]?t|do not) forget) (?:that|this|it)(?: in mind)?(?:,? (?:please|thanks|for me))*[\s.!]*$/i;
 /** What answers such a question whatever its words, said by the person and noted of them. */
 const EVIDENCE: readonly { asked: RegExp; said: RegExp; noted: RegExp }[] = [
   {
@@ -132,7 +135,7 @@ export const statementsFor = (question: string, texts: readonly string[]): strin
   nearestOf(
     question,
     sentencesIn(texts)
-      .map((text) => text.replace(BEFORE_STATEMENT, "").trim())
+      .map((text) => text.replace(BEFORE_STATEMENT, "").replace(AFTER_STATEMENT, ".").trim())
       .filter((text) => !asksSomething(text) && answers(text, question)),
   );
 

@@ -66,6 +66,15 @@ test.each([
   expect(statementsFor(recallQuestion(question) ?? question, SAID)).toEqual(statements);
 });
 
+test.each([
+  "I like tea, please remember it.",
+  "Please remember that I like tea.",
+  "I like tea, so keep that in mind, please!",
+  "I like tea; don't forget it.",
+])("what was told comes without the request to remember it: %s", (said) => {
+  expect(statementsFor(recallQuestion("What do you know about me?") ?? "", [said])).toEqual(["I like tea."]);
+});
+
 test("whatever a person tells, a question comes with a few short statements", () => {
   const many = Array.from({ length: 500 }, (_, at) => `I have seen ${at} films.`);
   expect(statementsFor("What films have I seen?", [...many, `I like ${"x".repeat(300)}.`])).toEqual(many.slice(-4));
