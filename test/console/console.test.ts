@@ -198,7 +198,7 @@ browserTest("one click creates an agent, and its answer is still there after a r
     await page.locator("#instance-state", { hasText: "stopped · costs nothing" }).waitFor();
     await page.fill("#chat-input", "Still there?");
     await page.keyboard.press("Enter");
-    await page.getByText("Start the instance, then send the message again.").waitFor();
+    await page.getByText("Start it, then try again.").waitFor();
     expect(await page.inputValue("#chat-input")).toBe("Still there?");
   });
 });
