@@ -83,11 +83,16 @@ const REQUEST = new RegExp(
 /** "Tell me a joke", but no question. */
 export const isRequest = (message: string): boolean => REQUEST.test(message);
 
+/** "What else should I read?", for "Another one?" after "What should I read?" */
+const ASKS_WHAT = /^(?<what>\W*what)(?= (?:should|can|could|shall|would) \w+ \w)/i;
+
 /** "Tell me another joke", for "Another one?" after "Tell me a joke". */
 function another(text: string, { asked }: Before): string | null {
   const found = ANOTHER.exec(text);
-  if (found === null || !isRequest(asked)) return null;
+  if (found === null) return null;
   const about = found.groups?.about;
+  if (about === undefined && ASKS_WHAT.test(asked)) return asked.replace(ASKS_WHAT, "$<what> else");
+  if (!isRequest(asked)) return null;
   if (about !== undefined) {
     return FROM_ABOUT.test(asked) ? asked.replace(FROM_ABOUT, about) : `${asked.replace(/\W*$/, "")} ${about}`;
   }

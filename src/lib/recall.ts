@@ -100,6 +100,9 @@ const BEFORE_STATEMENT =
 /** "I like tea, so please remember it." */
 const AFTER_STATEMENT =
   /[,;]? (?:(?:so|and) )?(?:please )?(?:remember|note|(?:keep|bear)|(?:don['’]?t|do not) forget) (?:that|this|it)(?: in mind)?(?:,? (?:please|thanks|for me))*[\s.!]*$/i;
+/** "I like tea.", for "Please remember that I like tea" and "I like tea, please remember it" */
+export const withoutRequest = (text: string): string =>
+  text.replace(BEFORE_STATEMENT, "").replace(AFTER_STATEMENT, ".").trim();
 /** What answers such a question whatever its words, said by the person and noted of them. */
 const EVIDENCE: readonly { asked: RegExp; said: RegExp; noted: RegExp }[] = [
   {
@@ -135,7 +138,7 @@ export const statementsFor = (question: string, texts: readonly string[]): strin
   nearestOf(
     question,
     sentencesIn(texts)
-      .map((text) => text.replace(BEFORE_STATEMENT, "").replace(AFTER_STATEMENT, ".").trim())
+      .map(withoutRequest)
       .filter((text) => !asksSomething(text) && answers(text, question)),
   );
 

@@ -14,7 +14,9 @@ import {
   recallQuestion,
   SAYS,
   statementsFor,
+  withoutRequest,
 } from "../lib/recall.ts";
+import { wordsOf } from "../lib/words.ts";
 import { RECALL, STRUCTURED, type WorkedExamples, workedExamples } from "../lib/worked-examples.ts";
 import {
   askedText,
@@ -136,8 +138,13 @@ function factsFor(
   );
   if (!needsTelling(question)) return asksForThing(question) ? [...memories, ...said] : said;
   const noted = files.flatMap(({ name, text }) => (NOTES.includes(name) ? [withoutHeadings(text)] : []));
-  return [...notesFor(question, noted), ...memories, ...said];
+  return eachOnce([...notesFor(question, noted), ...memories.map(withoutRequest), ...said]);
 }
+
+/** Without what says the same in other marks. */
+const eachOnce = (facts: readonly string[]): string[] => [
+  ...new Map(facts.map((fact) => [wordsOf(fact).join(" "), fact])).values(),
+];
 
 const turnsOf = ({ exchanges }: WorkedExamples): Turn[] =>
   exchanges.flatMap(([user, assistant]): Turn[] => [

@@ -12,6 +12,7 @@ test.each([
   ["What day is it today?", "Friday.", "And tomorrow?", "What day is it tomorrow?"],
   ["Which day is it?", "Friday.", "and the day after tomorrow?", "Which day is it the day after tomorrow?"],
   ["Tell me a joke.", "…", "Another one?", "Tell me another joke."],
+  ["What should I read on a train?", "…", "Another one?", "What else should I read on a train?"],
   ["Tell me another joke.", "…", "one more please", "Tell me another joke."],
   ["Write a haiku about tea", "…", "Another one about coffee", "Write a haiku about coffee"],
   ["Write a haiku about coffee", "…", "And another one", "Write another haiku about coffee"],

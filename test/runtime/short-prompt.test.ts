@@ -127,6 +127,14 @@ test("what is noted of a person comes before a question about it, in a conversat
   expect(promptFor(["When is my birthday?"], noted).slice(1)).toEqual(["When is my birthday?"]);
 });
 
+test("what is in the memory and in the conversation is told once, without the request to remember it", () => {
+  const said = "I like tea, please remember it.";
+  const asked = promptFor([said, "I will remember that.", "What do you remember about me?"], defaults, SMALL, {
+    memories: [said],
+  });
+  expect(asked.filter((text) => /\btea\b/.test(text))).toEqual(["I like tea."]);
+});
+
 test("an answer to what it did not know is remembered as what it is about", () => {
   const past = ["What is my name?", "I do not know what your name is: tell me, and I will remember it.", "Joe"];
   expect(promptFor(past).at(-1)).toBe("My name is Joe.");
