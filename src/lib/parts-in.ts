@@ -1,9 +1,14 @@
+/** Of the characters of a text and of all parts: how many comparisons a search of one part after the other takes at most. */
+const MAX_PRODUCT = 4_000_000;
+
 /**
  * Which of the parts occur in a text, in their order. Takes as long as all of it has characters (Aho and Corasick):
  * searching for one after the other takes their product where whoever has written them wants it to.
  */
-export function partsIn(text: string, parts: readonly string[]): boolean[] {
+export function partsIn(text: string, parts: readonly string[], maxProduct = MAX_PRODUCT): boolean[] {
   const characters = parts.reduce((sum, { length }) => sum + length, 0);
+  // Ordinary ones are found six times as fast like this, and no text can make it take more than milliseconds.
+  if (text.length * characters <= maxProduct) return parts.map((part) => text.includes(part));
   const tree = createTree(characters);
   /** Of each node, the node of its longest end that begins a part too. */
   const ends = new Int32Array(characters + 1);
