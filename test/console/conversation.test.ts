@@ -86,14 +86,15 @@ browserTest("a run that waits for a decision says so, also after a reload, and t
   });
 });
 
-browserTest("a waiting message can be withdrawn, and the answer before it continues", async () => {
+browserTest("a waiting message can be withdrawn from the keyboard, and the answer before it continues", async () => {
   await withPage(async (page) => {
     const { release } = heldAnswer();
     await write(page, "First");
     await page.getByText("Once upon").waitFor();
     await write(page, "Second");
-    await page.getByRole("button", { name: "Withdraw" }).click();
+    await page.getByRole("button", { name: "Withdraw" }).press("Enter");
     await page.getByText("cancelled", { exact: true }).waitFor();
+    await page.waitForFunction(() => document.activeElement?.closest("#chat") !== null);
     release();
     await page.getByText("Once upon a time.").waitFor();
     await page.locator("#chat-cancel").waitFor({ state: "hidden" });

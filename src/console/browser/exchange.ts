@@ -1,7 +1,7 @@
 import type { RunEvent } from "../../../clients/typescript/src/index.ts";
 import { linksTo, makeSteps } from "./agent-steps.ts";
 import { type Asked, showApproval } from "./approval.ts";
-import { make, nameOf } from "./dom.ts";
+import { attempt, make, nameOf } from "./dom.ts";
 import { approvalsChanged } from "./open-approvals.ts";
 import type { Approval, Message } from "./records.ts";
 import { makeRichText } from "./rich-text.ts";
@@ -12,7 +12,7 @@ export interface Exchange {
   /** Shows the question, which may load after its answer when older messages are loaded. */
   ask(question: Pick<Message, "message"> & Partial<Pick<Message, "origin" | "sender">>): void;
   /** Shows that it is waiting for its turn, and offers `withdraw`. */
-  wait(withdraw: () => void): void;
+  wait(withdraw: () => Promise<void>): void;
   /** Shows that its turn has come, or that it is followed again. */
   begin(): void;
   show(event: RunEvent): void;
@@ -102,7 +102,7 @@ export function makeExchange(
     wait(withdraw) {
       const button = make("button", "quiet small", "Withdraw");
       button.type = "button";
-      button.addEventListener("click", withdraw);
+      button.addEventListener("click", () => void attempt(button, withdraw));
       note.replaceChildren("Waiting for the previous answer ", button);
     },
     begin() {

@@ -105,7 +105,7 @@ export function openTalk(parts: TalkParts): Talk {
   function enqueue(turn: Turn): void {
     turns.push(turn);
     if (turns.length === 1) turn.exchange.begin();
-    else turn.exchange.wait(() => void withdraw(turn));
+    else turn.exchange.wait(() => withdraw(turn));
     void follow();
   }
 
