@@ -172,7 +172,7 @@ export function createWindows(
   }
 
   /** Adds a message to those that prompts show. Most are short and without steps: these need not be read again. */
-  function show(list: TurnList, message: RecentMessage, askedSeq: number | null): void {
+  function show(list: TurnList, message: Omit<RecentMessage, "bytes">, askedSeq: number | null): void {
     const { messageSeq, messageId, tainted, stepTokens, shortText } = message;
     const words = wordsBefore(message, () => queries.message(messageId));
     const marks = isFromAgent(message) && tainted ? MARKS_TOKENS : 0;
@@ -203,9 +203,7 @@ export function createWindows(
         if (own.messageSeq > from && list.has(own.messageSeq)) return { turns: list.after(from, own.messageSeq), seen };
         // It is older than the window only if many more have been written since; it is answered alone.
         const alone = new TurnList(read);
-        const tokens = tokensOfMessage(own.tokens);
-        const { messageSeq, tainted, text } = own;
-        alone.add({ messageSeq, askedSeq: null, tokens, tokensWithSteps: tokens, tainted }, { role: "user", text });
+        show(alone, { ...own, shortText: own.text, stepTokens: null }, null);
         return { turns: alone.after(0, null), seen };
       };
     },
