@@ -193,6 +193,9 @@ export function createImports(parts: ImportParts): Imports {
     }
   }
 
+  const notRemoved = (err: unknown) =>
+    log.warn({ err }, "what an import has left on the disk could not be removed; the next start tries again");
+
   return {
     async import(find, archive, name, commit) {
       const { accountId } = find();
@@ -207,15 +210,13 @@ export function createImports(parts: ImportParts): Imports {
         quotas.requireRoom(accountId, "agents");
         return await arrive(find, unpacked, name, commit);
       } finally {
-        await fs.promises.rm(folder, { recursive: true, force: true });
         places.release(accountId);
+        await fs.promises.rm(folder, { recursive: true, force: true }).catch(notRemoved);
       }
     },
     recover() {
       arrivals.recover();
-      clearing = clearScratch(dataDir).catch((err: unknown) =>
-        log.warn({ err }, "what an import has left on the disk could not be removed; the next start tries again"),
-      );
+      clearing = clearScratch(dataDir).catch(notRemoved);
     },
     settled: () => clearing,
   };

@@ -86,13 +86,9 @@ export function createConnections(parts: ConnectionParts): Connections {
   const nowMs = () => Number(clock.monotonicNs() / 1_000_000n);
 
   async function list(connection: Connection, client: McpClient, signal: AbortSignal): Promise<Seen> {
-    connection.isStale = false;
     connection.listedMs = nowMs();
     const { server } = connection;
-    const listed = await client.listTools(signal).catch((error: unknown) => {
-      connection.isStale = true;
-      throw error;
-    });
+    const listed = await client.listTools(signal);
     const redact = await broker.redactor(server.instanceId);
     const listing = await readListing(listed, { server: server.name, redact });
     const seen = { ...listing, protocolVersion: client.protocolVersion };
@@ -133,19 +129,29 @@ export function createConnections(parts: ConnectionParts): Connections {
     const timer = setTimeout(() => {
       if (!connection.isStale || connections.get(connection.server.serverId) !== connection) return;
       const { server, end } = connection;
-      refresh(connection, end.signal).catch((error: unknown) => {
+      refresh(connection).catch((error: unknown) => {
         if (!end.signal.aborted) void onFailure(server, error);
       });
     }, waitMs);
     timer.unref();
   }
 
-  async function refresh(connection: Connection, signal: AbortSignal): Promise<Opened> {
-    const { client } = await connection.opened;
-    const within = AbortSignal.any([signal, connection.end.signal, AbortSignal.timeout(DEADLINE_MS)]);
-    const opened = { client, seen: await list(connection, client, within) };
-    connection.opened = Promise.resolve(opened);
-    return opened;
+  /** Lists its tools again. Whoever uses it meanwhile waits for that; after a failure, the next use lists them again. */
+  function refresh(connection: Connection): Promise<Opened> {
+    const before = connection.opened;
+    const within = AbortSignal.any([connection.end.signal, AbortSignal.timeout(DEADLINE_MS)]);
+    const again = async (): Promise<Opened> => {
+      try {
+        const { client } = await before;
+        return { client, seen: await list(connection, client, within) };
+      } catch (error) {
+        Object.assign(connection, { isStale: true, opened: before });
+        throw error;
+      }
+    };
+    connection.isStale = false;
+    connection.opened = again();
+    return connection.opened;
   }
 
   function retire(connection: Connection): void {
@@ -219,8 +225,9 @@ export function createConnections(parts: ConnectionParts): Connections {
         connection.users++;
         clearTimeout(connection.idle);
         try {
-          const opened = await untilAborted(connection.opened, signal);
-          const { client, seen } = connection.isStale ? await refresh(connection, signal) : opened;
+          await untilAborted(connection.opened, signal);
+          if (connection.isStale) refresh(connection).catch(() => {});
+          const { client, seen } = await untilAborted(connection.opened, signal);
           return await work(client, seen);
         } finally {
           leave(connection);

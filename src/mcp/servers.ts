@@ -189,8 +189,8 @@ export function createServers(parts: ServerParts): Servers {
         queries.remove(server.serverId);
         forgetApprovals(server.instanceId, `${server.name}__`);
         audited(accountId, "mcp.delete", server);
+        store.afterCommit(() => connections().close(server.serverId));
       });
-      connections().close(server.serverId);
     },
   };
 }

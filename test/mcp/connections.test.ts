@@ -123,6 +123,24 @@ test("what has changed is listed before the next use, also after a list that fai
   expect([told, failures, await next()]).toEqual([expect.stringContaining("not now"), 1, 2]);
 });
 
+test("who comes while what has changed is being listed waits for the new list", async () => {
+  await use(serverOf("one"));
+  const listing = Promise.withResolvers<"listing">();
+  const goOn = Promise.withResolvers<undefined>();
+  service.intercept = (method) => {
+    if (method !== "tools/list") return undefined;
+    listing.resolve("listing");
+    return goOn.promise;
+  };
+  await service.offer({ name: "echo" }, { name: "more" });
+  // As soon as it is heard.
+  while ((await Promise.race([use(serverOf("one")), listing.promise])) !== "listing")
+    await new Promise((resolve) => setImmediate(resolve));
+  const other = use(serverOf("one"));
+  goOn.resolve(undefined);
+  expect(await other).toBe(2);
+});
+
 test("a use that is cancelled ends nothing for the others", async () => {
   const cancel = new AbortController();
   const cancelled = connections.use(serverOf("one"), cancel.signal, async () => 0).catch(String);
