@@ -165,6 +165,7 @@ export async function createFeatures(
   const approvals = createApprovals({
     store,
     clock,
+    log,
     audit,
     rules,
     accountOf: (instanceId) => instances.find(instanceId)?.accountId,
@@ -175,7 +176,7 @@ export async function createFeatures(
   const sandbox = createSandbox({ log, accountOf, probe: probeSandbox });
   const spend: Host["spend"] = (...work) => host.spend(...work);
   const delegation = createDelegation({
-    ...{ store, clock, agents, instances },
+    ...{ store, clock, log, agents, instances },
     toolboxOf: (instanceId) => toolboxOf(instanceId),
     messaging: () => conversations,
   });

@@ -2,9 +2,11 @@ import { AppError, notFound } from "../lib/app-error.ts";
 import { hashOfJson } from "../lib/canonical-json.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isId } from "../lib/id.ts";
+import type { Log } from "../lib/log.ts";
 import type { Caller } from "../limits/caller.ts";
 import type { WaitingCall } from "../runtime/hosted-run.ts";
 import type { Audit } from "../storage/audit.ts";
+import { expireAll } from "../storage/expiry.ts";
 import type { Store } from "../storage/store.ts";
 import { targetOf } from "../tools/target.ts";
 import type { ToolResult } from "../tools/tool.ts";
@@ -18,7 +20,6 @@ export const APPROVAL_LIFE_MS = 24 * 60 * 60 * 1000;
 /** Open approvals of an account, and decided ones that are kept. */
 export const MAX_OPEN = 1_000;
 const MAX_KEPT = 1_000;
-const EXPIRED_AT_ONCE = 50;
 
 /** What a person decides; `note` is null where nothing was said with it. */
 export type Decision = { note: string | null } & (
@@ -45,6 +46,7 @@ export interface ApprovalEvent {
 export interface ApprovalParts {
   store: Store;
   clock: Clock;
+  log: Log;
   audit: Pick<Audit, "append">;
   rules: ApprovalRules;
   accountOf(instanceId: string): string | undefined;
@@ -79,7 +81,7 @@ export interface Approvals {
 }
 
 export function createApprovals(parts: ApprovalParts): Approvals {
-  const { store, clock, audit, rules, accountOf, resume, append } = parts;
+  const { store, clock, log, audit, rules, accountOf, resume, append } = parts;
   const queries = approvalQueries(store.db);
 
   type Outcome = Pick<Approval, "status" | "answers" | "note" | "decidedBy">;
@@ -178,18 +180,18 @@ export function createApprovals(parts: ApprovalParts): Approvals {
       const approval = queries.find(approvalId);
       return approval?.status === "approved" ? approval : null;
     },
-    async expireDue() {
-      const step = () => {
-        const due = queries.due(clock.now(), EXPIRED_AT_ONCE);
-        for (const approval of due) {
+    expireDue: () =>
+      expireAll({
+        store,
+        due: (limit) => queries.due(clock.now(), limit),
+        idOf: ({ approvalId }) => approvalId,
+        expire(approval) {
           const expired = close(approval, { status: "expired", ...NOBODY });
           resume(approval.runId, approval.approvalId, toRun(expired));
-        }
-        return due.length === EXPIRED_AT_ONCE;
-      };
-      if (queries.due(clock.now(), 1).length === 0) return;
-      while (await store.commitSoon(step, "full"));
-    },
+        },
+        failed: (err, { runId, approvalId }) =>
+          log.error({ err, runId, approvalId }, "an approval could not be closed; it is tried again"),
+      }),
     countOpen: queries.countOpen,
   };
 }

@@ -4,12 +4,14 @@ import type { Instances } from "../instances/instances.ts";
 import type { Instance } from "../instances/schema.ts";
 import { AppError } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
 import type { Messaging } from "../messages/messaging.ts";
 import { messageQueries } from "../messages/queries.ts";
 import type { RunListener } from "../messages/runs/ending.ts";
 import type { RunBounds } from "../messages/runs/prepare.ts";
 import type { Run } from "../messages/schema.ts";
 import type { WaitingCall } from "../runtime/hosted-run.ts";
+import { expireAll } from "../storage/expiry.ts";
 import type { Store } from "../storage/store.ts";
 import type { Delegation as Delegated } from "../tools/delegate.ts";
 import type { AgentMessage } from "../tools/message-agent.ts";
@@ -24,11 +26,11 @@ import type { Delegation as Row } from "./schema.ts";
 /** How long a run waits for another agent, which may have to ask a person; and for its copies, which ask nobody. */
 const AGENT_MS = 24 * 60 * 60_000;
 const COPIES_MS = 10 * 60_000;
-const EXPIRED_AT_ONCE = 50;
 
 export interface DelegationParts {
   store: Store;
   clock: Clock;
+  log: Log;
   agents: Pick<Agents, "find" | "nameOf">;
   instances: Pick<Instances, "find">;
   /** These two are built later, and asked for when something is asked. */
@@ -58,7 +60,7 @@ interface Errand {
 }
 
 export function createDelegation(parts: DelegationParts): Delegation {
-  const { store, clock, agents, instances, toolboxOf, messaging } = parts;
+  const { store, clock, log, agents, instances, toolboxOf, messaging } = parts;
   const queries = delegationQueries(store.db);
   const { run: runOf, reply: replyOf } = messageQueries(store.db);
   const rules = createRules({ queries, agents, instances, runOf, toolboxOf });
@@ -170,14 +172,14 @@ export function createDelegation(parts: DelegationParts): Delegation {
       const own = queries.find(run.runId);
       return own ? { mayAsk: own.mayAsk, onlyTools: own.tools ?? undefined } : NOTHING;
     },
-    async expireDue() {
-      const step = () => {
-        const due = queries.due(clock.now(), EXPIRED_AT_ONCE);
-        due.forEach(cancel);
-        return due.length === EXPIRED_AT_ONCE;
-      };
-      if (queries.due(clock.now(), 1).length === 0) return;
-      while (await store.commitSoon(step, "full"));
-    },
+    expireDue: () =>
+      expireAll({
+        store,
+        due: (limit) => queries.due(clock.now(), limit),
+        idOf: ({ runId }) => runId,
+        expire: cancel,
+        failed: (err, { runId }) =>
+          log.error({ err, runId }, "a run that was asked for could not be ended; it is tried again"),
+      }),
   };
 }

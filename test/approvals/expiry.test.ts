@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterEach, beforeEach, expect, test } from "bun:test";
 import { APPROVAL_LIFE_MS } from "../../src/approvals/approvals.ts";
 import { type HandClock, handClock } from "../lib/hand-clock.ts";
 import { type Asking, type Outside, outsideTool, startAsking } from "./asking.ts";
@@ -6,12 +6,12 @@ import { type Asking, type Outside, outsideTool, startAsking } from "./asking.ts
 let it: Asking;
 let mail: Outside;
 let clock: HandClock;
-beforeAll(async () => {
+beforeEach(async () => {
   mail = outsideTool();
   clock = handClock();
   it = await startAsking([mail.tool], { clock });
 });
-afterAll(() => it.stop());
+afterEach(() => it.stop());
 
 test("a day without a decision is a denial that the model is told, and nothing can be decided any more", async () => {
   it.calls("mail it", ["mail", { key: "a" }]);
@@ -37,4 +37,25 @@ test("a day without a decision is a denial that the model is told, and nothing c
     [],
     [expect.stringContaining("Nobody decided within 24 hours")],
   ]);
+});
+
+test("an approval that cannot be closed holds up no other, and is closed once it can be", async () => {
+  const ids: string[] = [];
+  for (const name of ["stuck", "other"]) {
+    await it.begin();
+    it.calls(name, ["mail", { key: name }]);
+    ids.push((await it.asked(await it.queue(name))).approvalId);
+  }
+  const { sqlite } = it.server.foundation.store;
+  const statuses = () =>
+    ids.map((id) => sqlite.query("SELECT status FROM approvals WHERE approval_id = ?").values(id)[0]?.[0]);
+  sqlite.run(
+    `CREATE TRIGGER stuck BEFORE UPDATE ON approvals WHEN OLD.approval_id = '${ids[0]}' BEGIN SELECT raise(ABORT, 'stuck'); END`,
+  );
+  clock.advance(APPROVAL_LIFE_MS);
+  await it.server.app.approvals.expireDue();
+  expect(statuses()).toEqual(["open", "expired"]);
+  sqlite.run("DROP TRIGGER stuck");
+  await it.server.app.approvals.expireDue();
+  expect(statuses()).toEqual(["expired", "expired"]);
 });
