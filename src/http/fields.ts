@@ -7,6 +7,8 @@ import { parseMoney } from "../lib/money.ts";
  * Fields of the API's bodies and queries. Each says what it expects: the error for a bad field is `"<field>: expected
  * <that>"` (docs/contract/api.md, Conventions).
  */
+
+/** The characters of a text, as Unicode counts them. */
 const codePoints = (text: string): number => {
   let surrogates = 0;
   for (let at = 0; at < text.length; at++) if ((text.charCodeAt(at) & 0xfc00) === 0xdc00) surrogates++;

@@ -19,7 +19,7 @@ export const ContextRecord = record("AgentContext", () =>
       z.object({
         kind: z.enum(PIECE_KINDS),
         name: z.string(),
-        tokens: z.int().describe("An estimate that rather counts too many"),
+        tokens: z.int().describe("An estimate that errs on the high side"),
         text: z.string(),
       }),
     ),

@@ -13,7 +13,7 @@ import type { EventLog } from "./events/event-log.ts";
 import { createKeeping, type Exchange, questionOf, type Sender } from "./exchange.ts";
 import { type HistoryPage, readPage } from "./history-page.ts";
 import type { MessageQueries, Order } from "./queries.ts";
-import { MAX_AT_ONCE } from "./runs/active-runs.ts";
+import { MAX_RUNS_AT_ONCE } from "./runs/active-runs.ts";
 import type { Caused } from "./runs/new-runs.ts";
 import type { Runs } from "./runs/runs.ts";
 import type { Asked, UnkeptListener } from "./runs/unkept-runs.ts";
@@ -67,19 +67,22 @@ export interface Messages {
   clear(conversationId: string): void;
 }
 
-export function createMessages(
-  store: Store,
-  clock: Clock,
-  queries: MessageQueries,
-  events: Pick<EventLog, "append">,
-  conversations: Pick<ConversationQueries, "clear">,
-  runs: Runs,
-  removals: Pick<Removals, "add">,
-  quotas: Pick<Quotas, "requireHistoryRoom">,
-  modelOf: (agent: Agent, caused?: Caused) => string,
+export interface MessageParts {
+  store: Store;
+  clock: Clock;
+  queries: MessageQueries;
+  events: Pick<EventLog, "append">;
+  rows: Pick<ConversationQueries, "clear">;
+  runs: Runs;
+  removals: Pick<Removals, "add">;
+  quotas: Pick<Quotas, "requireHistoryRoom">;
+  modelOf: (agent: Agent, caused?: Caused) => string;
   /** Throws `budget_exceeded` if a limit of the agent's models is used up, `forbidden` if nobody knows what they cost. */
-  requireBudget: (agent: Agent, instance: Instance, model: string) => void,
-): Messages {
+  requireBudget: (agent: Agent, instance: Instance, model: string) => void;
+}
+
+export function createMessages(parts: MessageParts): Messages {
+  const { store, clock, queries, events, rows, runs, removals, quotas, modelOf, requireBudget } = parts;
   return {
     send(
       instance,
@@ -127,7 +130,7 @@ export function createMessages(
     clear(conversationId) {
       store.transaction(() => {
         runs.cancelAll(queries.unfinishedIn(conversationId));
-        conversations.clear(conversationId, clock.now());
+        rows.clear(conversationId, clock.now());
         removals.add("history", conversationId);
       });
     },
@@ -142,7 +145,7 @@ function requireRoomInQueue(unfinished: Run[], conversationId: string): void {
   const others = unfinished.filter(({ status }) => status !== "waiting");
   const mayRun = new Set([...others.map((run) => run.conversationId), conversationId]);
   for (const run of unfinished) if (run.status === "waiting") mayRun.delete(run.conversationId);
-  const queued = others.length + 1 - Math.min(MAX_AT_ONCE, mayRun.size);
+  const queued = others.length + 1 - Math.min(MAX_RUNS_AT_ONCE, mayRun.size);
   if (queued <= MAX_QUEUED) return;
   throw new AppError("rate_limited", `${MAX_QUEUED} messages wait for this agent already; try again later`, {
     retryAfterSeconds: 5,

@@ -115,11 +115,12 @@ export function createMessaging(parts: MessagingParts): Messaging {
       stored.clear(conversationId, now);
     },
   };
-  const messages = createMessages(
-    ...[store, clock, queries, events, rows, runs, removals, quotas],
-    (agent, caused) => modelsOf(agent, parts, caused)[0],
-    ({ agentId }, { accountId, instanceId }, model) => parts.requireBudget({ accountId, instanceId, agentId }, model),
-  );
+  const messages = createMessages({
+    ...{ store, clock, queries, events, rows, runs, removals, quotas },
+    modelOf: (agent, caused) => modelsOf(agent, parts, caused)[0],
+    requireBudget: ({ agentId }, { accountId, instanceId }, model) =>
+      parts.requireBudget({ accountId, instanceId, agentId }, model),
+  });
   const conversations = createConversations({
     store,
     clock,
@@ -133,7 +134,7 @@ export function createMessaging(parts: MessagingParts): Messaging {
   const forks = createForks({ store, clock, queries, steps, summaries, rows, conversations, removals, quotas });
 
   /** Cancels a deleted agent's runs and ends its streams. Returns how many changes that took. */
-  function part(agentId: string): number {
+  function dismiss(agentId: string): number {
     const unfinished = queries.unfinishedOf(agentId);
     runs.cancelAll(unfinished);
     events.append(agentId, [{ type: "agent.deleted" }]);
@@ -147,7 +148,7 @@ export function createMessaging(parts: MessagingParts): Messaging {
     cancelStopped: runs.cancelStopped,
     tell(agentId, kind, data) {
       // An agent that nobody follows or waits for needs no events: nothing of a deleted instance can be read.
-      if (kind === "agent.deleted") return hub.isWatched(agentId) || runs.isAwaited(agentId) ? part(agentId) : 0;
+      if (kind === "agent.deleted") return hub.isWatched(agentId) || runs.isAwaited(agentId) ? dismiss(agentId) : 0;
       events.append(agentId, [{ type: kind, ...data } as AgentEvent]);
       return 1;
     },
@@ -161,7 +162,7 @@ export function createMessaging(parts: MessagingParts): Messaging {
   agents.listen({
     updated: ({ agentId }) => void events.append(agentId, [{ type: "agent.updated" }]),
     removed({ agentId }) {
-      part(agentId);
+      dismiss(agentId);
       store.afterCommit(() => runs.unkept.cancelOf({ agentId }));
     },
   });

@@ -11,7 +11,7 @@ export function messageQueries(db: Db) {
   const p = sql.placeholder;
   const unfinishedOfAgent = sql`${runs.agentId} = ${p("agentId")} AND ${UNFINISHED}`;
   /** Without those from before the instance's last stop: they are being cancelled, though not all in one commit. */
-  const waitingOfAgent = sql`${unfinishedOfAgent} AND ${runs.stops} = (SELECT stops FROM instances
+  const inTurnOfAgent = sql`${unfinishedOfAgent} AND ${runs.stops} = (SELECT stops FROM instances
     WHERE instance_id = (SELECT instance_id FROM agents WHERE agent_id = ${p("agentId")}))`;
   /** Numbers only grow, also where the newest message of all was removed. */
   const nextSeq = sql`(SELECT 1 + max(highest_seq, coalesce((SELECT max(message_seq) FROM messages), 0))
@@ -46,10 +46,12 @@ export function messageQueries(db: Db) {
       .orderBy(asc(messages.messageSeq))
       .limit(1),
   );
-  const inTurn = prepared(db, () => db.select().from(runs).where(waitingOfAgent));
-  const unfinishedIn = sql`${runs.agentId} = (SELECT agent_id FROM conversations WHERE conversation_id =
+  const inTurn = prepared(db, () => db.select().from(runs).where(inTurnOfAgent));
+  const unfinishedOfConversation = sql`${runs.agentId} = (SELECT agent_id FROM conversations WHERE conversation_id =
     ${p("conversationId")}) AND ${runs.conversationId} = ${p("conversationId")} AND ${UNFINISHED}`;
-  const unfinishedOf = prepared(db, () => db.select().from(runs).where(unfinishedIn).orderBy(asc(runs.firstEventId)));
+  const unfinishedIn = prepared(db, () =>
+    db.select().from(runs).where(unfinishedOfConversation).orderBy(asc(runs.firstEventId)),
+  );
   /** A cleared run is there until its row is removed, and seen by nobody. */
   const isSeen = sql`${runs.firstEventId} > coalesce((SELECT cleared_event_id FROM conversations AS c
     WHERE c.conversation_id = ${runs.conversationId}), 0)`;
@@ -64,7 +66,7 @@ export function messageQueries(db: Db) {
     );
   const runsOfConversation = page(sql`${runs.conversationId} = ${p("conversationId")}`);
   const runsOfOthers = page(sql`${runs.agentId} = ${p("agentId")} AND ${OF_OTHERS}`);
-  const unfinishedRuns = prepared(db, () =>
+  const unfinishedOf = prepared(db, () =>
     db.select().from(runs).where(unfinishedOfAgent).orderBy(asc(runs.firstEventId)),
   );
   const stoppedRuns = prepared(db, () =>
@@ -208,8 +210,8 @@ export function messageQueries(db: Db) {
       void setProgress.run({ runId, ...progress }),
     endRun: (runId: string, change: Pick<Run, (typeof ENDING)[number]>) => void endRun.run({ runId, ...change }),
     /** In the order of arrival. */
-    unfinishedOf: (agentId: string): Run[] => unfinishedRuns.all({ agentId }),
-    unfinishedIn: (conversationId: string): Run[] => unfinishedOf.all({ conversationId }),
+    unfinishedOf: (agentId: string): Run[] => unfinishedOf.all({ agentId }),
+    unfinishedIn: (conversationId: string): Run[] => unfinishedIn.all({ conversationId }),
     /** A conversation's runs that are over in one way and began before this place in the log, newest first. */
     runsOf: (conversationId: string, status: OverStatus, before: number, limit: number): Run[] =>
       runsOfConversation.all({ conversationId, status, before, limit }),

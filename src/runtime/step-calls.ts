@@ -4,7 +4,7 @@ import type { JournalStep, LoopEvent } from "./protocol.ts";
 import type { Transcript } from "./transcript.ts";
 
 /** How many calls of a step run at the same time, if they may. */
-export const MAX_AT_ONCE = 8;
+export const MAX_CALLS_AT_ONCE = 8;
 
 /** How a step's calls are made. */
 export interface CallParts {
@@ -32,7 +32,7 @@ export async function* makeCalls(
   const results = createResults(calls, transcript);
   const missing = calls.filter(({ result }) => result === null);
   const asked = missing.map(({ id, name, input }) => ({ id, name, input }));
-  const atOnce = asked.length > 1 && (await mayRunTogether(asked, signal)) ? MAX_AT_ONCE : 1;
+  const atOnce = asked.length > 1 && (await mayRunTogether(asked, signal)) ? MAX_CALLS_AT_ONCE : 1;
   // Listed once, with the first call of the step.
   const isNew = calls.every(({ result, goAhead }) => result === null && goAhead === undefined);
   let following = isNew ? asked.slice(1) : [];

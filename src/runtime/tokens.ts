@@ -1,6 +1,6 @@
 /**
  * How many tokens texts take, without the model's tokenizer. There are three estimates, because a wrong one costs three
- * different things: `tokensOf` plans a prompt, which must not overflow, so it rather counts too many; `probableTokens` records a
+ * different things: `tokensOf` plans a prompt, which must not overflow, so it errs on the high side; `probableTokens` records a
  * call that nobody has counted, as near as can be; `mostPromptTokens` reserves before a call, and never counts too few.
  */
 import { isSeveral, type ModelMessage, type ModelRequest, type ToolDescription } from "../models/engine.ts";

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { ModelError, type ModelEvent, type ModelMessage } from "../../src/models/engine.ts";
 import { MAX_STEPS, runAgent } from "../../src/runtime/agent-loop.ts";
 import type { LoopEvent, RunInput, RunOutcome } from "../../src/runtime/protocol.ts";
-import { type CallParts, MAX_AT_ONCE } from "../../src/runtime/step-calls.ts";
+import { type CallParts, MAX_CALLS_AT_ONCE } from "../../src/runtime/step-calls.ts";
 
 const RUN: RunInput = {
   runId: "run_a",
@@ -339,9 +339,9 @@ test("a step runs a limited number of calls at the same time, however many it ha
     running--;
     return { output: id, isError: false };
   };
-  const many = Array.from({ length: 3 * MAX_AT_ONCE + 1 }, (_, at) => call(`c${at}`));
+  const many = Array.from({ length: 3 * MAX_CALLS_AT_ONCE + 1 }, (_, at) => call(`c${at}`));
   const { last } = await play({ answers: [[many], [text("Done.")]], callTool, reads: true });
-  expect(most).toBe(MAX_AT_ONCE);
+  expect(most).toBe(MAX_CALLS_AT_ONCE);
   expect(last.slice(-many.length).map(({ content }) => content)).toEqual(many.map((_, at) => `c${at}`));
 });
 
@@ -362,7 +362,7 @@ test("a call that waits ends the loop as waiting; if calls are made in turn, tho
 });
 
 test("calls that run at the same time are all made, however many of them wait", async () => {
-  const many = Array.from({ length: MAX_AT_ONCE + 2 }, (_, at) => call(`c${at}`));
+  const many = Array.from({ length: MAX_CALLS_AT_ONCE + 2 }, (_, at) => call(`c${at}`));
   const { events, outcome } = await play({ answers: [[many]], callTool: waiting("c0", "c3", "c8"), reads: true });
   expect(outcome).toEqual({ kind: "waiting" });
   const completed = courseOf(events).filter((one) => one.startsWith("completed"));

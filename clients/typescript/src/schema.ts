@@ -1782,7 +1782,7 @@ export interface components {
                 /** @enum {string} */
                 kind: "file" | "skills" | "memory" | "summary" | "message" | "tool";
                 name: string;
-                /** @description An estimate that rather counts too many */
+                /** @description An estimate that errs on the high side */
                 tokens: number;
                 text: string;
             }[];

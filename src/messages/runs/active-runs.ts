@@ -2,7 +2,7 @@ import type { Run } from "../schema.ts";
 import { newProgress, type Progress } from "./progress.ts";
 
 /** Runs of one agent that may be in progress; a conversation has one at most (docs/contract/api.md, Conversations). */
-export const MAX_AT_ONCE = 4;
+export const MAX_RUNS_AT_ONCE = 4;
 
 /** A run that has a place, and so is in progress. */
 export interface ActiveRun {
@@ -65,7 +65,7 @@ export function createActiveRuns(): ActiveRuns {
     },
     of,
     next(agentId, inTurn) {
-      const room = MAX_AT_ONCE - count(agentId);
+      const room = MAX_RUNS_AT_ONCE - count(agentId);
       if (room <= 0) return undefined;
       const first = new Map<string, Run>();
       let waiting = 0;
