@@ -11,6 +11,7 @@ import { isFromThisMachine } from "../http/request.ts";
 import type { Route } from "../http/route.ts";
 import { createFetch } from "../http/server.ts";
 import { secondsOf } from "../lib/clock.ts";
+import { everyStep } from "../lib/every-step.ts";
 import type { Log } from "../lib/log.ts";
 import { createAccountRates } from "../limits/account-rates.ts";
 import { createFairTurns } from "../limits/fair-turns.ts";
@@ -64,8 +65,11 @@ export interface App {
   delegation: Pick<Delegation, "expireDue">;
   /** Resolves when the background work left by requests is done: clearing, and comparing workspaces with the disk. */
   settled(): Promise<void>;
-  /** Stops accepting requests, ends streams, closes everything. Runs in progress continue at the next start. */
-  stop(): Promise<void>;
+  /**
+   * Stops accepting requests, ends streams, closes everything. Runs in progress continue at the next start. Resolves with
+   * false if a part of it failed, which is logged: the others are done all the same.
+   */
+  stop(): Promise<boolean>;
 }
 
 export interface AppOptions extends FeatureOptions {
@@ -226,7 +230,9 @@ async function startOn(
   removals.run(clearingPlan(store, features));
   workspaces.reindexing.run();
   features.memory.run();
-  const strays = workspaces.removeStrays(instances.isKnown);
+  const strays = workspaces
+    .removeStrays(instances.isKnown)
+    .catch((err: unknown) => log.error({ err }, "folders of instances that were never created could not be removed"));
   const expiry = setInterval(() => {
     const tried = Promise.all([features.approvals.expireDue(), features.delegation.expireDue()]);
     tried.catch((err: unknown) =>
@@ -260,36 +266,26 @@ async function startOn(
       await removals.settled();
       await features.memory.settled();
     },
-    async stop() {
+    stop() {
       // First: a service manager ends a backup's process at the same moment, which must count as this stop.
       const backupsStopped = backups?.stop();
       ready = false;
       clearInterval(expiry);
       clearTimeout(probing);
       housekeeping.stop();
-      await check.stop();
-      retention.stop();
-      await features.scheduling.timer.stop();
-      conversations.hub.endAll();
-      lasting.stop();
-      await listener.stop();
-      await workspaces.stop();
-      await features.imports.settled();
-      await strays;
-      await workspaces.reindexing.stop();
-      await conversations.aftermath.stop();
-      await features.memory.stop();
-      await removals.stop();
-      await paymentGateway.stop();
-      await meterTimer.stop();
-      host.close();
-      features.mcp.connections.closeAll();
-      features.web.close();
-      await sandbox.close();
-      await engines.close();
-      await features.modelCalls.callLog.close();
-      await features.traces?.close();
-      await backupsStopped;
+      const asking = [
+        check.stop,
+        retention.stop,
+        features.scheduling.timer.stop,
+        conversations.hub.endAll,
+        lasting.stop,
+      ];
+      const working = [workspaces.stop, features.imports.settled, () => strays, workspaces.reindexing.stop];
+      const leftBehind = [conversations.aftermath.stop, features.memory.stop, removals.stop, paymentGateway.stop];
+      const agents = [meterTimer.stop, host.close, features.mcp.connections.closeAll, features.web.close];
+      const below = [sandbox.close, engines.close, features.modelCalls.callLog.close, () => features.traces?.close()];
+      const steps = [...asking, listener.stop, ...working, ...leftBehind, ...agents, ...below, () => backupsStopped];
+      return everyStep(steps, (err) => log.error({ err }, "a part of the stop failed; the others follow"));
     },
   };
 }

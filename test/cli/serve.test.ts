@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { chmodSync, existsSync, rmSync, statSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, rmSync, statSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { lockDataFolder } from "../../src/storage/lock.ts";
 import { startBinary } from "../support/binary.ts";
@@ -149,6 +149,29 @@ test("once the data folder was removed under a server, it acknowledges nothing a
     expect(readiness.status).toBe(503);
     expect(await readiness.json()).toMatchObject({ status: "read_only", reason: expect.stringContaining("restart") });
     expect(await server.stop()).toBe(0);
+  }));
+
+test("what the start cannot tidy up is logged, and the server stops as ever", () =>
+  withHome(async (home) => {
+    await operate(home, ["invite", "create"]);
+    const unknown = `inst_${"0".repeat(32)}`;
+    mkdirSync(join(home.dataDir, "instances"));
+    symlinkSync(unknown, join(home.dataDir, "instances", unknown));
+    await using server = await startBinary({ dataDir: home.dataDir });
+    expect(await server.stop()).toBe(0);
+    expect(server.logs.filter(({ level }) => level === "error")).toMatchObject([{ err: { code: "ELOOP" } }]);
+    expect(server.logs.at(-1)?.event).toBe("stopped");
+  }));
+
+test("a stop of which a part fails does the rest, says so, and exits with 1", () =>
+  withHome(async (home) => {
+    await using server = await startBinary({ dataDir: home.dataDir });
+    const address = join(home.dataDir, "server.json");
+    rmSync(address);
+    mkdirSync(address);
+    expect(await server.stop()).toBe(1);
+    expect(server.logs.slice(-2)).toMatchObject([{ level: "error" }, { event: "stopped" }]);
+    expect(server.errors()).toBe("");
   }));
 
 test("a mistyped wallet address, with a wrong checksum, stops the start with 78", () =>

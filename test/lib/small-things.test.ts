@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { base62 } from "../../src/lib/base62.ts";
+import { everyStep } from "../../src/lib/every-step.ts";
 import { isId, newId } from "../../src/lib/id.ts";
 import { cents, formatMoney, parseMoney } from "../../src/lib/money.ts";
 import { withoutEnd } from "../../src/lib/without-end.ts";
@@ -10,6 +11,21 @@ test("the end of a text is cut off as far as it has these characters alone", () 
   expect(["", "//", "a//", "//a", "a/b;/"].map((text) => withoutEnd(text, "/;"))).toEqual(["", "", "a", "//a", "a/b"]);
   // An expression such as `/\/+$/` takes hours.
   expect(withoutEnd(`${slashes}x${slashes}`, "/")).toBe(`${slashes}x`);
+});
+
+test("every step is taken in turn, whatever becomes of those before", async () => {
+  const done: unknown[] = [];
+  const steps = [
+    () => done.push(1),
+    () => {
+      throw "thrown";
+    },
+    () => Promise.reject("rejected"),
+    async () => void done.push(2),
+  ];
+  expect(await everyStep(steps, (error) => done.push(error))).toBe(false);
+  expect(done).toEqual([1, "thrown", "rejected", 2]);
+  expect(await everyStep([], () => {})).toBe(true);
 });
 
 describe("money", () => {

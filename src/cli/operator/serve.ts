@@ -3,6 +3,7 @@ import { type Foundation, openFoundation } from "../../app/foundation.ts";
 import { bindAddress, startApp } from "../../app/start.ts";
 import type { Config } from "../../config.ts";
 import { isEveryAddress } from "../../http/reachable-url.ts";
+import { everyStep } from "../../lib/every-step.ts";
 import { moreFileThreads } from "../../lib/file-threads.ts";
 import { createLog, type Log, logWritten } from "../../lib/log.ts";
 import type { Outbox } from "../../mail/outbox.ts";
@@ -59,12 +60,13 @@ export async function serve(options: ServeSettings): Promise<void> {
   // Second by second, so that those in which the whole machine was suspended do not count.
   let seconds = 0;
   setInterval(() => ++seconds === STOP_WITHIN_SECONDS && process.exit(1), 1_000).unref();
-  await app.stop();
-  foundation.store.close();
-  lock.release();
+  const partsStopped = await app.stop();
+  const closed = await everyStep([foundation.store.close, lock.release], (err) =>
+    log.error({ err }, "the data folder could not be closed properly"),
+  );
   log.info({ event: "stopped" }, "stopped");
   await logWritten(log);
-  process.exit(damage ? 1 : 0);
+  process.exit(damage || !partsStopped || !closed ? 1 : 0);
 }
 
 /** Says now what users would notice first: a model server or mail server that does not work. It need not be up yet. */
