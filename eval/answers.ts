@@ -81,6 +81,7 @@ async function askAgent(
     streamModel: (messages, either) => engine.stream(requestOf(id, messages), either),
     callTool: noTools,
     mayRunTogether: noTools,
+    onFault: console.error,
     signal,
   });
   for await (const event of loop) {

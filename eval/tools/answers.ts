@@ -72,6 +72,7 @@ export function createAnswering(): Answering {
           return reply;
         },
         mayRunTogether: async () => false,
+        onFault: console.error,
         signal: never,
       });
       for await (const event of loop) {

@@ -17,6 +17,8 @@ const MAX_SHRINKS = 4;
 /** How a run calls models and tools. */
 export interface LoopParts extends CallParts {
   streamModel: StreamModel;
+  /** Takes what nothing expected to the host's log: the run's end says only that it is there. */
+  onFault(error: unknown): void;
   limitMs?: number;
 }
 
@@ -33,24 +35,29 @@ export async function* runAgent(run: RunInput, parts: LoopParts): AsyncGenerator
   try {
     yield { type: "ended", outcome: yield* steps(run, { ...parts, signal: either }) };
   } catch (error) {
-    yield { type: "ended", outcome: outcomeOf(error, signal, late.signal.aborted ? limitMs : null) };
+    const outcome = knownOutcome(error, signal, late.signal.aborted ? limitMs : null);
+    if (outcome === null) parts.onFault(error);
+    yield { type: "ended", outcome: outcome ?? UNEXPECTED };
   } finally {
     clearTimeout(timer);
   }
 }
 
-function outcomeOf(error: unknown, cancelled: AbortSignal, overMs: number | null): RunOutcome {
+const UNEXPECTED: RunOutcome = {
+  kind: "failed",
+  code: "internal_error",
+  message: "the agent's run failed unexpectedly; the cause is in the host's log",
+};
+
+/** Null for an error that nothing expected. */
+function knownOutcome(error: unknown, cancelled: AbortSignal, overMs: number | null): RunOutcome | null {
   if (cancelled.aborted) return { kind: "cancelled" };
   if (overMs !== null) {
     return { kind: "failed", code: "model_error", message: `the run took longer than ${overMs / 60_000} minutes` };
   }
   if (error instanceof ModelError) return failureOf(error);
   if (error instanceof LoopDetected) return { kind: "failed", code: "loop_detected", message: error.message };
-  return {
-    kind: "failed",
-    code: "internal_error",
-    message: "the agent's run failed unexpectedly; the cause is in the host's log",
-  };
+  return null;
 }
 
 function failureOf({ kind, message, retryAt }: ModelError): RunOutcome {

@@ -11,6 +11,14 @@ export type StreamModel = (
   kept: PlaceRange[],
 ) => AsyncIterable<ModelEvent[]>;
 
+export interface CompactionParts {
+  streamModel: StreamModel;
+  signal: AbortSignal;
+  /** Takes what nothing expected to the host's log. */
+  onFault(error: unknown): void;
+  limitMs?: number;
+}
+
 /** All parts together. */
 const LIMIT_MS = 2 * 60_000;
 const CUT_MARK = " [… cut here, because it is too long …]";
@@ -22,7 +30,7 @@ const CUT_MARK = " [… cut here, because it is too long …]";
  */
 export async function* compact(
   run: RunInput,
-  { streamModel, signal, limitMs = LIMIT_MS }: { streamModel: StreamModel; signal: AbortSignal; limitMs?: number },
+  { streamModel, signal, onFault, limitMs = LIMIT_MS }: CompactionParts,
 ): AsyncGenerator<LoopEvent, RunInput> {
   const { compaction, ...rest } = run;
   if (compaction === undefined) return run;
@@ -41,7 +49,9 @@ export async function* compact(
     yield { type: "compaction.failed", reason: summary };
   } catch (error) {
     signal.throwIfAborted();
-    yield { type: "compaction.failed", reason: reasonOf(error, late.signal.aborted ? limitMs : null) };
+    const reason = knownReason(error, late.signal.aborted ? limitMs : null);
+    if (reason === null) onFault(error);
+    yield { type: "compaction.failed", reason: reason ?? UNEXPECTED };
   } finally {
     clearTimeout(timer);
   }
@@ -57,11 +67,12 @@ function turnsAt({ kept = NO_TURNS, conversation }: RunInput, places: readonly n
   };
 }
 
-function reasonOf(error: unknown, overMs: number | null): string {
+const UNEXPECTED = "the summary failed unexpectedly; the cause is in the host's log";
+
+/** Null for an error that nothing expected. */
+function knownReason(error: unknown, overMs: number | null): string | null {
   if (overMs !== null) return `the model took longer than ${overMs / 60_000} minutes for the summary`;
-  return error instanceof ModelError
-    ? error.message
-    : "the summary failed unexpectedly; the cause is in the host's log";
+  return error instanceof ModelError ? error.message : null;
 }
 
 /** Returns why it has failed instead, if what the model wrote is no use. */

@@ -106,14 +106,10 @@ export function createHost(parts: HostParts): Host {
     while (place !== "taken" && makeRoom(accountId)) place = places.workers.acquire(accountId);
     if (place !== "taken") return place;
     const instance: Omit<Instance, "worker" | "started"> = {
-      ...{ instanceId, accountId },
-      reserved: 0,
+      ...{ instanceId, accountId, lastUsedMs: monotonicMs(), reserved: 0, isServed: false, unanswered: null },
       runs: new Map(),
       calls: new Map(),
-      lastUsedMs: monotonicMs(),
       inbox: [],
-      isServed: false,
-      unanswered: null,
     };
     try {
       const worker = spawn({
@@ -210,6 +206,9 @@ export function createHost(parts: HostParts): Host {
         if (last?.type === "ended") drop(instance, message.runId, last.outcome);
         break;
       }
+      case "run.fault":
+        calls.noteFault(instance, message);
+        break;
       case "model.call":
         void calls.callModel(instance, message);
         break;

@@ -49,6 +49,8 @@ export type HostToWorker =
 export type WorkerToHost =
   | { type: "ready"; protocol: number }
   | { type: "run.events"; runId: string; events: LoopEvent[] }
+  /** For the log: what nothing expected has gone wrong in the run. */
+  | { type: "run.fault"; runId: string; stack: string }
   /**
    * The host adds the account, the instance, the model, and the tools that the run is offered; and after the first message
    * the turns that it has kept, by their places.

@@ -68,6 +68,16 @@ export const actsOutside = (toolboxOf: ToolboxOf, instanceId: string, events: re
 export function createWorkerCalls(parts: WorkerCallParts, turns: FairTurns) {
   const { clock, log, toolboxOf, policy, callModel } = parts;
   return {
+    /** Logs what has gone wrong in a run, or its summary, in the worker. */
+    noteFault(
+      { instanceId, accountId, runs }: CallingInstance,
+      { runId, stack }: Extract<WorkerToHost, { type: "run.fault" }>,
+    ): void {
+      const agentId = runs.get(runId)?.run.agentId;
+      if (agentId === undefined) return;
+      log.error({ accountId, instanceId, agentId, runId, stack }, "a run has met an unexpected fault in its worker");
+    },
+
     async callModel(
       { instanceId, accountId, worker, runs, calls }: CallingInstance,
       { callId, runId, purpose, messages, kept }: Extract<WorkerToHost, { type: "model.call" }>,

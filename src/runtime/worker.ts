@@ -16,6 +16,8 @@ const toolCalls = new Map<number, (reply: ToolResult | "waits") => void>();
 const weighings = new Map<number, (together: boolean) => void>();
 let calls = 0;
 
+const MAX_STACK_CHARACTERS = 4_000;
+
 const post = createOutbox((lines) => self.postMessage(lines));
 const send = (message: WorkerToHost) => post(JSON.stringify(message));
 
@@ -76,6 +78,7 @@ async function work(run: RunInput): Promise<void> {
       flush();
       return ask(toolCalls, (callId) => ({ type: "tool.call", callId, runId, call }), signal);
     },
+    onFault: (error) => send({ type: "run.fault", runId, stack: stackOf(error) }),
     mayRunTogether: (calls, signal) => ask(weighings, (callId) => ({ type: "tool.weigh", callId, calls }), signal),
     signal: abort.signal,
   };
@@ -91,6 +94,9 @@ async function work(run: RunInput): Promise<void> {
   // If the run was started again meanwhile, the new attempt has the same id.
   if (runs.get(runId) === abort) runs.delete(runId);
 }
+
+const stackOf = (error: unknown): string =>
+  String((error instanceof Error && error.stack) || error).slice(0, MAX_STACK_CHARACTERS);
 
 /** The stream of one model call, fed from the port. */
 class ModelStream {

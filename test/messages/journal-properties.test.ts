@@ -186,6 +186,7 @@ async function attempt(world: World, lives: number, acts: boolean): Promise<Loop
       return resultOf(at, call.input);
     },
     mayRunTogether: async () => script.reads[step - 1] ?? false,
+    onFault() {},
     signal: new AbortController().signal,
   };
   for await (const event of runAgent(input, parts)) {

@@ -142,7 +142,7 @@ test("whatever is said, every message is shown, in the summary, or counted as le
       yield [{ type: "text", text: fails ? "" : "They talked." }];
       yield [{ type: "finish", reason: "stop" }];
     };
-    const work = compact(input, { streamModel: answer, signal: new AbortController().signal });
+    const work = compact(input, { streamModel: answer, signal: new AbortController().signal, onFault() {} });
     let next = await work.next();
     for (; !next.done; next = await work.next()) {
       const event = next.value;

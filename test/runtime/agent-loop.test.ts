@@ -40,6 +40,7 @@ async function play({ answers, run = {}, callTool, reads = false, limitMs = 60_0
   const asked: ModelMessage[][] = [];
   const tools: string[] = [];
   const events: LoopEvent[] = [];
+  const faults: unknown[] = [];
   const abort = new AbortController();
   const streamModel = async function* (messages: ModelMessage[], signal: AbortSignal) {
     asked.push(structuredClone(messages));
@@ -58,7 +59,10 @@ async function play({ answers, run = {}, callTool, reads = false, limitMs = 60_0
   if (cancelAfter === 0) abort.abort();
   for await (const event of runAgent(
     { ...RUN, ...run },
-    { streamModel, callTool: tool, mayRunTogether: async () => reads, signal: abort.signal, limitMs },
+    {
+      ...{ streamModel, callTool: tool, mayRunTogether: async () => reads, signal: abort.signal, limitMs },
+      onFault: (error) => faults.push(error),
+    },
   )) {
     events.push(event);
     if (events.length === cancelAfter) abort.abort();
@@ -66,7 +70,7 @@ async function play({ answers, run = {}, callTool, reads = false, limitMs = 60_0
   const ended = events.at(-1);
   if (ended?.type !== "ended") throw new Error("the last event is the end");
   expect(events.filter(({ type }) => type === "ended")).toHaveLength(1);
-  return { events, asked, tools, outcome: ended.outcome, last: asked.at(-1) ?? [] };
+  return { events, asked, tools, faults, outcome: ended.outcome, last: asked.at(-1) ?? [] };
 }
 
 const kinds = (events: LoopEvent[]): string => events.map(({ type }) => type).join(" ");
@@ -165,12 +169,13 @@ test("a run that is cancelled between any two events ends there and makes no mor
   }
 });
 
-test("a model's failure is reported with its message, any other error without", async () => {
+test("a model's failure is reported with its message, any other error without, but to the host's log", async () => {
   const failed = await play({ answers: [new ModelError("silent", "the model said nothing for 60 s")] });
   expect(failed.outcome).toEqual({ kind: "failed", code: "model_error", message: "the model said nothing for 60 s" });
   const broken = await play({ answers: [new Error("secret internals")] });
   expect(broken.outcome).toMatchObject({ kind: "failed", code: "internal_error" });
   expect(JSON.stringify(broken.outcome)).not.toContain("secret");
+  expect([failed.faults, broken.faults]).toEqual([[], [new Error("secret internals")]]);
 });
 
 test("a prompt that is too long for the model is cut until it fits; one that never fits fails", async () => {

@@ -33,7 +33,7 @@ test("a summary has two minutes for all of its parts; then the run goes on witho
   const events: string[] = [];
   let ended: RunInput | undefined;
   const done = (async () => {
-    const work = compact(run, { streamModel, signal: new AbortController().signal });
+    const work = compact(run, { streamModel, signal: new AbortController().signal, onFault() {} });
     let next = await work.next();
     for (; !next.done; next = await work.next()) {
       events.push("reason" in next.value ? next.value.reason : next.value.type);
@@ -54,4 +54,21 @@ test("a summary has two minutes for all of its parts; then the run goes on witho
   expect(events).toEqual(["step", "step", "the model took longer than 2 minutes for the summary"]);
   const { compaction: _, ...rest } = run;
   expect(ended).toEqual(rest);
+});
+
+test("a summary that fails unexpectedly says that the cause is in the host's log, which gets it", async () => {
+  const faults: unknown[] = [];
+  const broken = new Error("secret internals");
+  const parts = { signal: new AbortController().signal, onFault: (error: unknown) => faults.push(error) };
+  const streamModel = () => {
+    throw broken;
+  };
+  const work = compact(run, { ...parts, streamModel });
+  const events = [];
+  for (let next = await work.next(); !next.done; next = await work.next()) events.push(next.value);
+  expect(events.at(-1)).toEqual({
+    type: "compaction.failed",
+    reason: "the summary failed unexpectedly; the cause is in the host's log",
+  });
+  expect(faults).toEqual([broken]);
 });

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from "bun:test";
+import { pino } from "pino";
 import { z } from "zod";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/lib/log.ts";
@@ -345,13 +346,20 @@ test("a stuck worker is found also when its run was cancelled", async () => {
   expect(stuck.events).toEqual([]);
 });
 
-test("a run whose prompt cannot be built fails alone", async () => {
-  const one = start(beginAndHang);
+test("a run whose prompt cannot be built fails alone, and the cause is in the log", async () => {
+  const lines: string[] = [];
+  const one = start(beginAndHang, { log: pino({}, { write: (line: string) => void lines.push(line) }) });
   const [odd, other] = [observed("run_a", { ...inputOf("run_a"), files: null as never }), observed("run_b")];
   one.run("inst_a", other.run);
   await other.begun;
   one.run("inst_a", odd.run);
   expect(await odd.ended).toMatchObject({ kind: "failed", code: "internal_error" });
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+    {
+      ...{ accountId: "acct_a", instanceId: "inst_a", agentId: "agt_run_a", runId: "run_a" },
+      stack: expect.stringMatching(/TypeError: [\s\S]+prompt\.ts/),
+    },
+  ]);
   expect(one.awake()).toBe(1);
   expect(other.events.some(({ type }) => type === "ended")).toBe(false);
 });
