@@ -181,7 +181,7 @@ export function createHost(parts: HostParts): Host {
         turns.spend(accountId, () => receive(instance, JSON.parse(text) as WorkerToHost));
       }
     } catch (err) {
-      // Such as a database that cannot be read: thrown on, it would end this process.
+      // Such as a database that cannot be read: thrown on, nobody would learn of it, and the runs would never end.
       bury(instance, "what it sent could not be served", err);
     } finally {
       instance.isServed = false;
@@ -266,10 +266,10 @@ export function createHost(parts: HostParts): Host {
     run(instanceId, run) {
       const instance = instances.get(instanceId);
       if (!instance || instance.reserved === 0) throw new Error("no place was reserved for this run");
-      instance.reserved--;
       instance.lastUsedMs = monotonicMs();
       const [held, { worker }] = [watch.begin(instance, run), instance];
       instance.runs.set(run.input.runId, held);
+      instance.reserved--;
       // Unless it was cancelled meanwhile.
       passOn(run, (input) => instance.runs.get(input.runId) === held && worker.send({ type: "run", run: input }));
     },

@@ -750,3 +750,14 @@ test("a run waits for existing threads if no new one can be started, and fails i
   one.sleep("inst_a");
   expect(() => one.reserve("acct_b", "inst_b")).toThrow("Failed to spawn");
 });
+
+test("a place is free again when its run could not be begun and the place was released", () => {
+  const run = () => {
+    throw new Error("no trace");
+  };
+  const one = start(say, { traces: { run }, bounds: { ...BOUNDS, runsOfOne: 1 } });
+  expect(one.reserve("acct_a", "inst_a")).toBe("taken");
+  expect(() => one.runReserved("inst_a", observed("run_a").run)).toThrow("no trace");
+  one.release("inst_a");
+  expect(one.hasPlace("acct_a")).toBe(true);
+});
