@@ -37,7 +37,7 @@ export interface CallLog {
    * may have taken, to their runs too. Returns these.
    */
   recover(): ReadonlySet<string>;
-  /** Adds calls up from time to time. */
+  /** From time to time adds calls up, and tries again to write those that could not be written. */
   run(): void;
   /**
    * Writes what waits, with the calls that the stop has cut off: each has taken what is known of it. One that does not
@@ -63,9 +63,12 @@ export function createCallLog(
   store: Store,
   queries: UsageQueries,
   log: { error(fields: object, text: string): void },
+  tickMs = TOTAL_MS,
 ): CallLog {
   /** By run. */
   const waiting = new Map<string, readonly EndedCall[]>();
+  /** Those of `waiting` whose own commit has failed: their runs may not commit anything more. */
+  const overdue = new Set<string>();
   let open = 0;
   let onAllEnded: (() => void) | undefined;
   let isTotalled = false;
@@ -98,11 +101,15 @@ export function createCallLog(
 
   function writeSoon(runId: string | null): void {
     const key = runId ?? NO_RUN;
+    overdue.delete(key);
     const [first] = waiting.get(key) ?? [];
     if (first === undefined) return;
     store
       .commitSoon(() => writeOf(key), "process", key === NO_RUN ? "" : first.call.accountId)
-      .catch((err: unknown) => log.error({ err, runId }, "model calls could not be written; they are tried again"));
+      .catch((err: unknown) => {
+        overdue.add(key);
+        log.error({ err, runId: first.call.runId }, "model calls could not be written; they are tried again");
+      });
   }
 
   /** Adds up one commit's worth. Returns whether there are more. */
@@ -186,9 +193,9 @@ export function createCallLog(
     },
     run() {
       timer = setInterval(() => {
-        for (const key of waiting.keys()) if (key === NO_RUN) writeSoon(null);
+        for (const key of new Set([NO_RUN, ...overdue])) writeSoon(key);
         total().catch((err: unknown) => log.error({ err }, "model calls could not be added up; they are tried again"));
-      }, TOTAL_MS);
+      }, tickMs);
       timer.unref();
     },
     async close() {
