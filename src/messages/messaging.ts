@@ -70,7 +70,9 @@ const RETRY_MS = 5_000;
 export function createMessaging(parts: MessagingParts): Messaging {
   const { store, clock, log, instances, agents, host } = parts;
   const reader = createEventReader(store.db);
-  const hub = createHub(reader.follow);
+  const hub = createHub(reader.follow, (err, { agentId, conversationId, runId }) =>
+    log.error({ err, agentId, conversationId, runId }, "events could not be read; a stream of them was ended"),
+  );
   const events = createEventLog(store, clock, hub.publish, reader);
   const queries = messageQueries(store.db);
   const steps = stepQueries(store.db);

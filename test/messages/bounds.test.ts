@@ -209,7 +209,7 @@ describe("the events of an agent", () => {
   });
 
   test("that are removed before a slow reader has read them end its stream; it gets 410 when it reconnects", async () => {
-    const hub: Hub = createHub(createEventReader(store().db).follow);
+    const hub: Hub = createHub(createEventReader(store().db).follow, () => {});
     const events = createEventLog(store(), systemClock, hub.publish);
     const say = (count: number) =>
       store().transaction(() => {

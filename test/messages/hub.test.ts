@@ -12,7 +12,11 @@ function createLog(pingMs?: number) {
   const rows: StoredEvent[] = [];
   const reads: number[] = [];
   let publishedId = 0;
-  const hub = createHub((_, after, { rows: limit, bytes }) => {
+  const failures: unknown[] = [];
+  const disk = { isBroken: false };
+  const hub = createHub(follow, (error) => failures.push(error), pingMs);
+  function follow(_: string, after: number, { rows: limit, bytes }: { rows: number; bytes: number }) {
+    if (disk.isBroken) throw new Error("disk I/O error");
     let left = bytes;
     const found: StoredEvent[] = [];
     const next = rows.filter(({ eventId }) => eventId > after);
@@ -23,12 +27,14 @@ function createLog(pingMs?: number) {
     }
     reads.push(found.length);
     return { rows: found, upTo: found.at(-1)?.eventId ?? after, isEnd: found.length === next.length };
-  }, pingMs);
+  }
   hubs.push(hub);
   return {
     rows,
     reads,
     hub,
+    disk,
+    failures,
     /** Commits events, and publishes them unless `published` is false. */
     append(count: number, { published = true, runId = "run_a", type = "message.delta", size = 10 } = {}): void {
       const first = (rows.at(-1)?.eventId ?? 0) + 1;
@@ -228,4 +234,29 @@ test("when the server stops, it tells each stream when to reconnect: in one to f
   const waits = (await Promise.all(streams)).map((text) => Number(/retry: (\d+)\n\n$/.exec(text)?.[1]));
   for (const wait of waits) expect(wait).toBeWithin(1_000, 5_001);
   expect(new Set(waits).size).toBeGreaterThan(10);
+});
+
+test("a stream whose events cannot be read ends, wherever it had come to, and gives back its place", async () => {
+  const log = createLog();
+  let ended = 0;
+  const open = (after: number, runId: string | null = null) =>
+    readEvents(
+      new Response(log.hub.open({ agentId: AGENT, after, conversationId: null, runId }, () => void ended++).body),
+    );
+  log.append(1_000, { runId: "run_b", size: 1_000 });
+  const [live, reading, searching] = [open(1_000), open(0), open(0, "run_a")];
+  log.append(1, { published: false });
+  log.disk.isBroken = true;
+  expect(() => open(0)).toThrow("disk I/O error");
+  expect([ended, log.hub.openStreams()]).toEqual([1, 3]);
+  log.append(1);
+  expect(await live.rest()).toEqual([]);
+  expect((await reading.rest()).length).toBeWithin(1, 1_000);
+  expect(await searching.rest()).toEqual([]);
+  expect([ended, log.hub.openStreams(), log.failures.length]).toEqual([4, 0, 3]);
+  log.disk.isBroken = false;
+  const again = open(1_000);
+  expect((await again.next())?.id).toBe(1_001);
+  log.hub.endAll();
+  expect(ended).toBe(5);
 });

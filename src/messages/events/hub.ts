@@ -17,7 +17,10 @@ export interface Subscription {
 export interface Hub {
   /** Sends committed events to the agent's streams. */
   publish(agentId: string, rows: StoredEvent[]): void;
-  /** Opens an event stream. It ends with its run, its agent, its client or the hub; `onEnd` is called once. */
+  /**
+   * Opens an event stream. It ends with its run, its agent, its client or the hub, or when the log cannot be read; `onEnd`
+   * is called once. Throws if the log cannot be read.
+   */
   open(subscription: Subscription, onEnd?: () => void): EventStream;
   /** The same, after an event that the open transaction has just written: nothing needs to be read for it. */
   openAhead(subscription: Subscription, onEnd?: () => void): EventStream;
@@ -70,7 +73,11 @@ const RETRY = encoder.encode("retry: 2000\n\n");
  * it is committed; when the reader falls behind, it continues from the log at its cursor. So memory is bounded, and a
  * slow stream works like a resumed one.
  */
-export function createHub(read: EventReader["follow"], pingMs = PING_MS): Hub {
+export function createHub(
+  read: EventReader["follow"],
+  onFailure: (error: unknown, whose: Subscription) => void,
+  pingMs = PING_MS,
+): Hub {
   const streamsOf = new Map<string, Set<Stream>>();
   const turns: Set<Stream>[] = Array.from({ length: PING_TURNS }, () => new Set());
   let turn = 0;
@@ -140,6 +147,16 @@ export function createHub(read: EventReader["follow"], pingMs = PING_MS): Hub {
     }
   }
 
+  /** The same. If the log cannot be read the stream ends, so that its client comes back for the rest. */
+  function goOn(stream: Stream): void {
+    try {
+      catchUp(stream);
+    } catch (error) {
+      onFailure(error, stream);
+      close(stream);
+    }
+  }
+
   /** Continues the search in a later turn of the event loop. */
   function searchLater(stream: Stream): void {
     searching.add(stream);
@@ -155,7 +172,7 @@ export function createHub(read: EventReader["follow"], pingMs = PING_MS): Hub {
         break;
       }
       searching.delete(stream);
-      searchTime.spend(() => catchUp(stream));
+      searchTime.spend(() => goOn(stream));
     }
   }
 
@@ -175,10 +192,15 @@ export function createHub(read: EventReader["follow"], pingMs = PING_MS): Hub {
           streamsOf.set(stream.agentId, streams.add(stream));
           count++;
           controller.enqueue(RETRY);
-          catchUp(stream);
+          try {
+            catchUp(stream);
+          } catch (error) {
+            remove(stream);
+            throw error;
+          }
         },
         // A search goes on by itself, and is not to be hurried by what it finds.
-        pull: () => void (stream && !searching.has(stream) && catchUp(stream)),
+        pull: () => void (stream && !searching.has(stream) && goOn(stream)),
         cancel: () => stream && remove(stream),
       },
       { highWaterMark: BUFFER_BYTES, size: (chunk) => chunk?.byteLength ?? 0 },
@@ -200,7 +222,7 @@ export function createHub(read: EventReader["follow"], pingMs = PING_MS): Hub {
         } else if (firstId > stream.after + 1) {
           // There is a gap before these: something was committed but not published, or was never kept.
           stream.live = false;
-          catchUp(stream);
+          goOn(stream);
         } else {
           if (followsAll(stream)) encoded ??= encode(rows);
           send(stream, rows, rows.at(-1)?.eventId ?? stream.after, encoded);
