@@ -6,6 +6,8 @@ export interface FairQueue<T> {
    * owner"` leaves that owner's items in the queue. Items added meanwhile are offered too; a nested call does nothing.
    */
   serve(accept: (item: T, owner: string) => "taken" | "skip owner"): void;
+  /** Takes an item back, if it is still in its owner's queue. */
+  remove(owner: string, item: T): void;
   /** How many items of one owner wait. */
   length(owner: string): number;
   isEmpty(): boolean;
@@ -55,6 +57,7 @@ export function createFairQueue<T>(): FairQueue<T> {
         serving = false;
       }
     },
+    remove,
     length: (owner) => queues.get(owner)?.size ?? 0,
     isEmpty: () => queues.size === 0,
   };

@@ -17,21 +17,16 @@ export interface FairPlacesOptions {
   maxWaitingPerOwner: number;
 }
 
-interface Waiter {
-  /** False if the one who waited has left. */
-  offer(): boolean;
-}
-
 /** Slots (slots.ts) that are waited for, in the order of a fair queue. */
 export function createFairPlaces({ total, maxPerOwner, maxWaitingPerOwner }: FairPlacesOptions): FairPlaces {
   const slots = createSlots({ total, maxPerOwner });
-  const queue = createFairQueue<Waiter>();
+  const queue = createFairQueue<() => void>();
 
   const giver = (owner: string) => () => {
     slots.release(owner);
-    queue.serve((waiter, next) => {
+    queue.serve((begin, next) => {
       if (slots.acquire(next) !== "taken") return "skip owner";
-      if (!waiter.offer()) slots.release(next);
+      begin();
       return "taken";
     });
   };
@@ -42,15 +37,12 @@ export function createFairPlaces({ total, maxPerOwner, maxWaitingPerOwner }: Fai
       if (slots.acquire(owner) === "taken") return giver(owner);
       if (queue.length(owner) >= maxWaitingPerOwner) return null;
       const { promise, resolve, reject } = Promise.withResolvers<void>();
-      const abort = () => reject(signal.reason);
+      const abort = () => {
+        queue.remove(owner, resolve);
+        reject(signal.reason);
+      };
       signal.addEventListener("abort", abort, { once: true });
-      queue.add(owner, {
-        offer() {
-          if (signal.aborted) return false;
-          resolve();
-          return true;
-        },
-      });
+      queue.add(owner, resolve);
       try {
         await promise;
       } finally {

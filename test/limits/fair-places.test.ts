@@ -31,6 +31,20 @@ test("an owner with too many that wait is told so, and another is not", async ()
   expect(await waiting[0]).toBeFunction();
 });
 
+test("who gives up waiting counts as waiting no longer", async () => {
+  const places = open(9);
+  for (let taken = 0; taken < 2; taken++) await places.take("a", never);
+  const left = new AbortController();
+  const gone = [places.take("a", left.signal), places.take("a", left.signal)];
+  expect(await places.take("a", never)).toBeNull();
+  left.abort(new Error("enough"));
+  await Promise.allSettled(gone);
+  const again = new AbortController();
+  const next = places.take("a", again.signal);
+  again.abort(new Error("still waits"));
+  await expect(next).rejects.toThrow("still waits");
+});
+
 test("who gives up waiting takes no place", async () => {
   const places = open(9);
   const give = await places.take("a", never);
