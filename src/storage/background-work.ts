@@ -6,7 +6,7 @@ export interface BackgroundWork {
   wakeSoon(): void;
   /** True from `stop` on: no further slice starts. */
   isStopped(): boolean;
-  /** Resolves when no work is left. */
+  /** Resolves when no work is left, or at once while nothing is done anyway. */
   settled(): Promise<void>;
   /** Stops after the slice in progress. */
   stop(): Promise<void>;
@@ -35,14 +35,23 @@ export function createBackgroundWork({ hasWork, drain, onFailure, retryMs }: Bac
   let stopped = false;
   let work: Promise<void> | null = null;
   let retry: ReturnType<typeof setTimeout> | undefined;
+  /** Set from a failure until the work is tried again. */
+  let pause: PromiseWithResolvers<void> | null = null;
+
+  function endPause(): void {
+    clearTimeout(retry);
+    pause?.resolve();
+    pause = null;
+  }
 
   function wake(): void {
     if (stopped || !running || work !== null) return;
+    endPause();
     work = drain()
       .catch((error: unknown) => {
         if (stopped) return;
         onFailure(error);
-        clearTimeout(retry);
+        pause = Promise.withResolvers();
         retry = setTimeout(wake, retryMs);
         retry.unref();
       })
@@ -59,14 +68,14 @@ export function createBackgroundWork({ hasWork, drain, onFailure, retryMs }: Bac
     wakeSoon: () => void setTimeout(wake, 0).unref(),
     isStopped: () => stopped,
     async settled() {
-      while (!stopped && hasWork()) {
-        wake();
-        await (work ?? Promise.resolve());
+      while (!stopped && running && hasWork()) {
+        if (pause === null) wake();
+        await (work ?? pause?.promise);
       }
     },
     async stop() {
       stopped = true;
-      clearTimeout(retry);
+      endPause();
       await work;
     },
   };
