@@ -3,6 +3,7 @@ import { AppError } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import { withTimeout } from "../lib/concurrency.ts";
 import type { Log } from "../lib/log.ts";
+import { createBackgroundWork } from "../storage/background-work.ts";
 import type { Store } from "../storage/store.ts";
 import { type ReindexParts, reindex } from "./reindex.ts";
 import { agents } from "./schema.ts";
@@ -41,18 +42,16 @@ const EVERY_MS = 10_000;
 const REST_FACTOR = 5;
 const MAX_QUEUED = 10_000;
 const READY_TIMEOUT_MS = 10_000;
+const RETRY_MS = 5_000;
 
 /** Compares workspaces with the disk outside of requests: one at a time on the whole host, in slices. */
-export function createReindexer(parts: ReindexerParts): Reindexer {
+export function createReindexer(parts: ReindexerParts, retryMs = RETRY_MS): Reindexer {
   const { store, clock, log, index } = parts;
   const queue = new Set<string>();
   const awaited = new Map<string, PromiseWithResolvers<void>>();
   /** When each may be compared again, in milliseconds of the monotonic clock. */
   const restUntil = new Map<string, number>();
   let lastUnindexed = "";
-  let running = false;
-  let stopped = false;
-  let work: Promise<void> | null = null;
 
   const nextUnindexed = () =>
     store.db
@@ -65,15 +64,12 @@ export function createReindexer(parts: ReindexerParts): Reindexer {
 
   function next(): string | undefined {
     const [first = queue.values().next().value] = awaited.keys();
-    if (first !== undefined) return first;
-    const unindexed = nextUnindexed();
-    if (unindexed !== undefined) lastUnindexed = unindexed;
-    return unindexed;
+    return first ?? nextUnindexed();
   }
 
   async function compare(agentId: string): Promise<void> {
     const slices = reindex(parts, agentId);
-    while (!stopped) {
+    while (!work.isStopped()) {
       const startedMs = performance.now();
       const slice = await slices.next();
       if (slice.done) {
@@ -86,9 +82,9 @@ export function createReindexer(parts: ReindexerParts): Reindexer {
   }
 
   async function compareAll(): Promise<void> {
-    for (let agentId = next(); agentId !== undefined && !stopped; agentId = next()) {
+    for (let agentId = next(); agentId !== undefined && !work.isStopped(); agentId = next()) {
       const startedMs = performance.now();
-      queue.delete(agentId);
+      if (!queue.delete(agentId) && !awaited.has(agentId)) lastUnindexed = agentId;
       try {
         await compare(agentId);
         // Looked up only now: a request may have come meanwhile.
@@ -105,17 +101,17 @@ export function createReindexer(parts: ReindexerParts): Reindexer {
     }
   }
 
-  function wake(): void {
-    if (!running || stopped || work !== null) return;
-    work = compareAll().finally(() => {
-      work = null;
-    });
-  }
+  const work = createBackgroundWork({
+    hasWork: () => next() !== undefined,
+    drain: compareAll,
+    onFailure: (err) => log.error({ err }, "no workspace could be compared with its index; retrying"),
+    retryMs,
+  });
 
   function wait(agentId: string): Promise<void> {
     const waiting = awaited.get(agentId) ?? Promise.withResolvers<void>();
     awaited.set(agentId, waiting);
-    wake();
+    work.wakeSoon();
     return waiting.promise;
   }
 
@@ -123,7 +119,7 @@ export function createReindexer(parts: ReindexerParts): Reindexer {
     soon(agentId) {
       if (queue.size >= MAX_QUEUED || performance.now() < (restUntil.get(agentId) ?? 0)) return;
       queue.add(agentId);
-      wake();
+      work.wakeSoon();
     },
     ready(some) {
       const unknown = some.filter(({ indexedAt }) => indexedAt === null);
@@ -135,16 +131,10 @@ export function createReindexer(parts: ReindexerParts): Reindexer {
         });
       });
     },
-    run() {
-      running = true;
-      wake();
-    },
-    async settled() {
-      while (work !== null) await work;
-    },
+    run: work.run,
+    settled: work.settled,
     async stop() {
-      stopped = true;
-      await work;
+      await work.stop();
       for (const { reject } of awaited.values()) reject(new Error("the server is stopping"));
     },
   };

@@ -68,7 +68,7 @@ export function createBackgroundWork({ hasWork, drain, onFailure, retryMs }: Bac
     wakeSoon: () => void setTimeout(wake, 0).unref(),
     isStopped: () => stopped,
     async settled() {
-      while (!stopped && running && hasWork()) {
+      while (!stopped && running && (work !== null || hasWork())) {
         if (pause === null) wake();
         await (work ?? pause?.promise);
       }
