@@ -1,3 +1,4 @@
+import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { chmodSync, existsSync, mkdirSync, rmSync, statSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
@@ -171,6 +172,38 @@ test("a stop of which a part fails does the rest, says so, and exits with 1", ()
     mkdirSync(address);
     expect(await server.stop()).toBe(1);
     expect(server.logs.slice(-2)).toMatchObject([{ level: "error" }, { event: "stopped" }]);
+    expect(server.errors()).toBe("");
+  }));
+
+test("an error that nothing expected is logged, and the server goes on", () =>
+  withHome(async (home) => {
+    await using server = await startBinary({ dataDir: home.dataDir });
+    const { url }: { url: string } = (await operate(home, ["login-link", "ada@example.org", "--json"])).json();
+    const headers: Record<string, string> = { "Content-Type": "application/json" };
+    const ask = (method: string, path: string, body?: object) =>
+      fetch(server.url + path, { method, headers, ...(body && { body: JSON.stringify(body) }) });
+    const redeemed = await ask("POST", "/v1/auth/redeem-link", { link: url.split("#link=")[1] });
+    headers.Authorization = `Bearer ${((await redeemed.json()) as { token: string }).token}`;
+    const instance = await ask("POST", "/v1/instances", { name: "home" });
+    const agents = `/v1/instances/${((await instance.json()) as { instanceId: string }).instanceId}/agents`;
+    const agent = await ask("POST", agents, { name: "Ada" });
+    const { agentId } = (await agent.json()) as { agentId: string };
+    const stream = await ask("GET", `${agents}/${agentId}/events`);
+    expect(stream.status).toBe(200);
+
+    using database = new Database(join(home.dataDir, "roost.db"));
+    database.run("PRAGMA busy_timeout = 60000");
+    // So the credentials of open streams cannot be checked.
+    database.run("ALTER TABLE accounts RENAME TO elsewhere");
+    const told = () => server.logs.find(({ msg }) => String(msg).startsWith("an unexpected error"));
+    while (told() === undefined) await new Promise((resolve) => setTimeout(resolve, 5));
+    database.run("ALTER TABLE elsewhere RENAME TO accounts");
+    expect(told()).toMatchObject({
+      err: { message: expect.stringContaining("no such table"), stack: expect.any(String) },
+    });
+    expect((await ask("GET", `${agents}/${agentId}`)).status).toBe(200);
+    await stream.body?.cancel();
+    expect(await server.stop()).toBe(0);
     expect(server.errors()).toBe("");
   }));
 

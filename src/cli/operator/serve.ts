@@ -29,6 +29,7 @@ export async function serve(options: ServeSettings): Promise<void> {
   moreFileThreads();
   const { config } = await readCheckedConfig(options);
   const log = await createLog(config.logLevel, config.logFormat);
+  goOnAfterErrors(log);
   requireOwnFolder(config);
   requireNoServer(config.dataDir);
   // Before the start: as a container's first process, it would ignore a signal that nothing waits for.
@@ -118,6 +119,16 @@ const showCodes = (outbox: Outbox): Outbox => ({
     write(1, `${line}\n`, () => undefined);
   },
 });
+
+/**
+ * Logs errors that nobody has caught, such as those of timers, which would else be source text on standard error. It goes on:
+ * what a change left half done was rolled back, and an end would interrupt everybody for what has failed for one.
+ */
+function goOnAfterErrors(log: Log): void {
+  for (const event of ["uncaughtException", "unhandledRejection"]) {
+    process.on(event, (err: unknown) => log.error({ err }, "an unexpected error; the host goes on"));
+  }
+}
 
 function waitForSignal(): Promise<void> {
   return new Promise((resolve) => {
