@@ -77,10 +77,14 @@ export function createMcp(parts: McpParts): Mcp {
         log.info({ ...whose, err: thrown }, NOT_ASKED);
         return;
       }
-      // What the server said may repeat a token: it is in no log before that was taken out.
-      const look = await failedLook(server, thrown, redact);
-      log.info({ ...whose, ...look }, NOT_ASKED);
-      await note(server, look).catch((err) => log.error({ ...whose, err }, "what an MCP server offers was not noted"));
+      try {
+        // What the server said may repeat a token: it is in no log before that was taken out.
+        const look = await failedLook(server, thrown, redact);
+        log.info({ ...whose, ...look }, NOT_ASKED);
+        await note(server, look);
+      } catch (err) {
+        log.error({ ...whose, err }, "what an MCP server offers was not noted");
+      }
     },
   });
   instances.listen({
