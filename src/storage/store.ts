@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import { createFairQueue } from "../lib/fair-queue.ts";
 import { createCheckpoints, type Progress } from "./checkpoints.ts";
-import { type CommitHook, runAll, undoAll } from "./commit-hooks.ts";
+import { type CommitHook, follow, undoAll } from "./commit-hooks.ts";
 import { createCommitSchedule } from "./commit-schedule.ts";
 import { createPrivately, damagedError, isDamage, openError, prepareConnection, quickCheck } from "./connection.ts";
 import { migrate } from "./migrate.ts";
@@ -30,7 +30,8 @@ export interface Store {
   transaction<T>(work: () => T): T;
   /**
    * Runs `then` after the open transaction has committed, or at once if none is open; runs `otherwise`, in reverse
-   * order, when the transaction or the current savepoint rolls back. All of them run, even if one throws.
+   * order, when the transaction or the current savepoint rolls back. All of them run, even if one throws: what `then` throws
+   * is reported, and not to whoever made the change.
    */
   afterCommit(then: () => void, otherwise?: () => void): void;
   /**
@@ -73,8 +74,15 @@ const MAX_COMMIT_WORK_MS = 8;
 /** The same for the work of one account, however many wait. */
 const MAX_WORK_OF_ONE_MS = 4;
 
+/** By default what a hook throws is an unhandled rejection, which a server logs. */
+const report = (error: unknown): void => void Promise.reject(error);
+
 /** Opens (and creates, checks, migrates) `<data>/roost.db`. Throws, saying how to fix it, when that fails. */
-export function openStore(dataDir: string, syncOf: (path: string) => WalSync = createWalSync): Store {
+export function openStore(
+  dataDir: string,
+  syncOf: (path: string) => WalSync = createWalSync,
+  onHookFailure = report,
+): Store {
   const path = join(dataDir, "roost.db");
   const sqlite = openFile(dataDir, path);
   try {
@@ -85,7 +93,7 @@ export function openStore(dataDir: string, syncOf: (path: string) => WalSync = c
     sqlite.close();
     throw isDamage(error) ? damagedError(path, error.message) : openError(path, error);
   }
-  return createStore(sqlite, path, syncOf(`${path}-wal`));
+  return createStore(sqlite, path, syncOf(`${path}-wal`), onHookFailure);
 }
 
 function openFile(dataDir: string, path: string): Database {
@@ -98,7 +106,7 @@ function openFile(dataDir: string, path: string): Database {
   }
 }
 
-function createStore(sqlite: Database, path: string, walSync: WalSync): Store {
+function createStore(sqlite: Database, path: string, walSync: WalSync, onHookFailure: typeof report): Store {
   const hooks: CommitHook[] = [];
   const pending = createFairQueue<Pending>();
   let closed = false;
@@ -171,7 +179,7 @@ function createStore(sqlite: Database, path: string, walSync: WalSync): Store {
       throw error;
     }
     checkpoints.committed();
-    runAll(takeHooks().map(({ then }) => then));
+    follow(takeHooks(), onHookFailure);
     return result;
   }
 
@@ -183,17 +191,13 @@ function createStore(sqlite: Database, path: string, walSync: WalSync): Store {
       return {
         syncs: durability === "full",
         succeed(synced) {
-          try {
-            runAll(own.map(({ then }) => then));
-            if (durability === "process") resolve(result);
-            else
-              synced.then(
-                () => resolve(result),
-                (reason) => reject(loseDisk(reason)),
-              );
-          } catch (reason) {
-            reject(reason);
-          }
+          follow(own, onHookFailure);
+          if (durability === "process") resolve(result);
+          else
+            synced.then(
+              () => resolve(result),
+              (reason) => reject(loseDisk(reason)),
+            );
         },
         fail(reason) {
           reject(reason);
