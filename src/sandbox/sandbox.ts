@@ -58,7 +58,7 @@ const STARTS = 3;
 export const LONGEST_RUN_MS = WAIT_MS + LIMITS.runMs + 5_000;
 
 interface Waiter {
-  /** False once it has given up. */
+  /** False once it has its turn, or has given up. */
   waits: boolean;
   enter(): void;
 }
@@ -103,6 +103,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
       if (!waiter.waits) return;
       waiter.waits = false;
       waiting--;
+      line.remove(instanceId, waiter);
       clearTimeout(timer);
       signal.removeEventListener("abort", onAbort);
       settle();
@@ -139,7 +140,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     let found: Waiter | undefined;
     line?.serve((waiter) => {
       if (found !== undefined) return "skip owner";
-      if (waiter.waits) found = waiter;
+      found = waiter;
       return "taken";
     });
     if (line?.isEmpty()) lines.delete(accountId);

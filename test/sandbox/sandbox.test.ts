@@ -250,6 +250,23 @@ test("a script that waits too long, or finds too many before it, is refused with
   await expect(others).rejects.toThrow("the host is stopping");
 });
 
+test("a script that has given up waiting counts among those before another no longer", async () => {
+  const { run, children, sandbox } = heldSandbox({ places: 1, waitMs: 1 });
+  const first = run("a");
+  await until(() => children.length === 1);
+  for (const _ of [1, 2]) {
+    const waiting = Array.from({ length: 32 }, () => run("b").catch((error: Error) => error.message));
+    expect(new Set(await Promise.all(waiting))).toEqual(new Set([expect.stringContaining("did not get its turn")]));
+  }
+  children[0]?.answer();
+  await first;
+  const next = run("b");
+  await until(() => children.length === 2);
+  children[1]?.answer();
+  await next;
+  expect(sandbox.figures()).toMatchObject({ running: 0, waiting: 0 });
+});
+
 test("a process that never gets ready is tried a few times, then the script is refused", async () => {
   let starts = 0;
   const sandbox = open({
