@@ -113,8 +113,9 @@ export async function startTestServer(
   };
   let { foundation, app } = await open();
   const close = async () => {
-    await app.stop();
+    const isWhole = await app.stop();
     foundation.store.close();
+    if (!isWhole) throw new Error("a part of the server did not stop as it should; its log says which");
   };
 
   async function send(method: string, path: string, { key, token, body, headers = {} }: Ask): Promise<Response> {
