@@ -1,6 +1,6 @@
 /** What the steps of deeds with files have in common: the file is found, read and written. */
 import type { Call } from "./calls.ts";
-import { NAME } from "./deeds.ts";
+import { NAME } from "./deed-forms.ts";
 import { filesMentioned } from "./details.ts";
 import type { ToolName } from "./offered.ts";
 import { failed, type MadeCall, namesIn, tell, withoutFence } from "./tell.ts";

@@ -1,6 +1,7 @@
 /** What is done with the lines of a list. */
-import { bare, type Deed, itemsOf } from "./deeds.ts";
+import type { Deed } from "./deeds.ts";
 import { calling, type DeedStep, inFile, isMissing, tooLong, wholeText, writing } from "./file-steps.ts";
+import { bare, itemsOf } from "./given-words.ts";
 import { type MadeCall, tell } from "./tell.ts";
 
 export function adding({ file, text }: Extract<Deed, { does: "add" }>, made: readonly MadeCall[]): DeedStep {

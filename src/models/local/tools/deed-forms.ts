@@ -1,0 +1,203 @@
+/** The forms that requests for deeds have. English only. */
+import { TEXT_FILE } from "../../../lib/questions.ts";
+import type { Deed } from "./deeds.ts";
+import { bare, REFERS_BACK, unasked, writing } from "./given-words.ts";
+
+export const NAME = `[\\w-]+(?:[/.][\\w-]+)*${TEXT_FILE}`;
+/** "A file called guests.md". In these sources of regular expressions, a space is one or more of any kind. */
+const FILE = `(?:(?:an?|the|my|your|our|this) )?(?:new )?(?:text )?(?:(?:file|document|note) )?(?:(?:called|named) )?["'“‘\`]?(?<file>${NAME})["'”’\`]?`;
+const OWN = "(?:my|the|our|your) (?:[\\w-]+ ){0,3}";
+const TO_FILE = FILE.replace("(?<file>", "(?<by>");
+/** "My shopping list" */
+const LIST = `(?<file>${OWN}(?:list(?: (?:of|for) [\\w-]+)?|to-?dos?|tasks|groceries|errands))`;
+/** "My notes about Oslo" */
+const DOCUMENT = `(?<file>${OWN}(?:files?|lists?|notes?|recipes?|documents?)(?: (?:about|for|of|on) [\\w-]+(?: (?!called |named |to |as |into )[\\w-]+)?)?)`;
+const INTO = "(?:down )?(?:in|into|inside|to|as|on|under)";
+const AT_END = "(?:at|to) the (?:end|bottom) of";
+const SAVE = "(?:write|save|store|put|record|note|jot)(?: down)?";
+const THIS = "(?:(?:this|that|these|the following)(?: (?:text|lines?|words?|list|note))? )?";
+const SAYS =
+  "(?:with|containing|saying|listing|(?:that|which) (?:says?|lists?|contains?|reads?|has)|(?:and )?(?:write|put)(?: in(?:to)? it)?)\\b:?";
+const NOTE = "(?:an?|my|your|this) (?:notes?|reminder|memo)";
+const IN_NOTE = "(?: (?:in|into|to) (?:a|my|your) notes?)?";
+const MY_DOCUMENT = DOCUMENT.replace("my|the|our|your", "my|our|your");
+const DONE = "(?:done|bought|completed?|finished|paid|got|(?:checked|ticked)(?: off)?)";
+const ALL_ITEMS = "(?:everything|all(?: of)?(?: the)? (?:items|entries|tasks|lines|points|things))";
+const TO_ME = "(?: (?:to me|aloud|out))?(?: (?:from|in) (?:my|your) (?:files|notes|workspace))?";
+const IN_FOLDER =
+  "(?: (?:in|of) (?:(?:the|your|my) folder(?: (?:called|named))? (?<file>[\\w/-]+)|(?:the |your |my )?(?:workspace|here)))?";
+const IN_MEMORY = "your (?:memory|memories|notes)";
+const TELL = "(?:(?:did )?(?:i|we) (?:say|said|tell you|told you)|have (?:i|we) (?:said|told you))";
+const FORGET = "(?:you (?:can|may|should) )?(?:now )?forget(?: that)?";
+const REMEMBER = "(?:do you (?:still )?remember|have you noted|did you note)";
+const COLON = "\\s*[:\\n]\\s*";
+const END = "(?:,? (?:please|thanks|thank you|for me))*[\\s.!]*$";
+const ASKED = "(?:,? (?:please|thanks|thank you))*[\\s?.!]*$";
+/** "My birthday is on 3 May", but not "my love". */
+const STATEMENT =
+  "(?:(?:i|we) \\w+ [^?]+?|(?:my|our|the)\\b[^?]*?\\b(?:is|are|was|were|ha[sd]|likes?|loves?|prefers?|lives?|works?|hates?|needs?|goes|starts|ends|comes|leaves)\\b[^?]+?)";
+
+type Groups = Record<"file" | "text" | "by", string>;
+const write = ({ file, text }: Groups): Deed => writing(file, text);
+const add = ({ file, text }: Groups): Deed =>
+  REFERS_BACK.test(text) ? { does: "unknown" } : { does: "add", file, text };
+const note = ({ text }: Groups): Deed | null =>
+  text.endsWith("?") || REFERS_BACK.test(text) ? null : { does: "remember", text: bare(unasked(text)) };
+const read = ({ file }: Groups): Deed => ({ does: "read", file });
+const list = ({ file }: Groups): Deed => ({ does: "list", folder: file === "" ? null : file });
+const recall = ({ text }: Groups): Deed => ({ does: "recall", about: text });
+const check = ({ file, text }: Groups): Deed => ({ does: "check", file, item: bare(text) });
+const clear = ({ file }: Groups): Deed => ({ does: "clear", file });
+const copy = ({ file, by }: Groups): Deed => ({ does: "copy", file, to: by });
+const forget = ({ text }: Groups): Deed => ({ does: "forget", about: bare(unasked(text)) });
+
+/** The first that fits counts. */
+export const FORMS = [
+  // "Write a poem about the sea and save it as sea.md"
+  form(
+    `(?<text>\\S.{3,}?),? (?:and|then) (?:then )?${SAVE} (?:it|this|that|them|the \\w+) ${INTO} ${FILE}${END}`,
+    ({ file, text }) => ({ does: "compose", name: file, request: text }),
+  ),
+  // "Save this in ideas.txt: a garden on the roof", "Create a file called names.md with Tom and Eva"
+  form(`${SAVE} ${THIS}${INTO} ${FILE}${COLON}(?<text>.+)$`, write),
+  form(`(?:create|make|write|start|i need|i want|new) ${FILE}(?:${COLON}|[,.]? ${SAYS}\\s*)(?<text>.+?)${END}`, write),
+  // "Add butter to my shopping list", "Put eggs on the list", "Write 'Call Eva' at the end of todo.md"
+  ...[FILE, LIST].flatMap((file) => [
+    form(`(?:add|append|include|enter) (?<text>.+?) (?:${INTO}|onto|${AT_END}) ${file}${END}`, add),
+    form(`(?:put|write|note) (?<text>.+?) ${AT_END} ${file}${END}`, add),
+  ]),
+  form(`(?:put|write|note) (?<text>.+?) (?:${INTO}|onto) ${LIST}${END}`, add),
+  ...[FILE, LIST].map((file) =>
+    form(
+      `(?:add|append|put|write) (?:an?|the|this|another) (?:line|item|entry|point|task) (?:${INTO}|${AT_END}) ${file}${COLON}(?<text>.+)$`,
+      add,
+    ),
+  ),
+  form(`add (?:an?|the|this) (?:task|to-?do)(?: item)?${COLON}(?<text>.+)$`, ({ text }) =>
+    add({ file: "my to-do list", text, by: "" }),
+  ),
+  // "Make me a shopping list with eggs and milk", but not "a list of three fruits"
+  form(
+    `(?:create|make|write|start|begin)(?: me| us)? (?:an?|my|our|the) (?:new )?(?<file>(?:[\\w-]+ ){1,2}list)(?:${COLON}| (?:with|containing) )(?!(?:\\d+|two|three|four|five|six|seven|eight|nine|ten|some|all|everything)\\b)(?<text>.+?)${END}`,
+    add,
+  ),
+  // "Check off the lemons on my shopping list", "Mark 'pay the rent' as done"
+  ...[FILE, LIST].flatMap((file) => [
+    form(`(?:check|tick|cross) off (?<text>.+?) (?:on|in|from) ${file}${END}`, check),
+    form(`(?:check|tick) (?<text>.+?) off (?:on |in |from )?${file}${END}`, check),
+    form(`mark (?<text>.+?) (?:on|in|from) ${file} as ${DONE}${END}`, check),
+    form(`mark (?<text>.+?) as ${DONE} (?:on|in) ${file}${END}`, check),
+  ]),
+  form(`(?:mark (?<text>.+?) as ${DONE}|(?:check|tick) off (?<by>.+?))${END}`, ({ text, by }) =>
+    check({ file: "my to-do list", text: text || by, by: "" }),
+  ),
+  // "Clear my shopping list", "Remove everything from todo.md"
+  ...[FILE, LIST].flatMap((file) => [
+    form(`(?:clear|empty|wipe)(?: out)? ${file}${END}`, clear),
+    form(`(?:remove|delete|clear|take|erase) ${ALL_ITEMS} (?:from|on|off|in|out of) ${file}${END}`, clear),
+  ]),
+  // "Rename todo.md to chores.md", "Make a copy of my shopping list called old.md"
+  ...[FILE, DOCUMENT].flatMap((file) => [
+    form(`(?:rename|change the name of) ${file} (?:to|as|into) ${TO_FILE}${END}`, ({ file, by }) => {
+      return { does: "rename", file, to: by };
+    }),
+    form(`(?:copy|duplicate) ${file} (?:to|as|into) ${TO_FILE}${END}`, copy),
+    form(`(?:make|create|save) a (?:copy|duplicate|backup) of ${file} (?:(?:to|as|in|into) )?${TO_FILE}${END}`, copy),
+  ]),
+  // "Take the lemons off my shopping list"
+  ...[FILE, LIST].map((file) =>
+    form(
+      `(?:remove|delete|take|cross|strike|drop) (?:out )?(?<text>.+?) (?:from|off|out of) ${file}${END}`,
+      (found) => ({ does: "take", file: found.file, item: bare(found.text) }),
+    ),
+  ),
+  // "Change milk to cream on my shopping list"
+  ...[FILE, LIST].map((file) =>
+    form(`(?:replace|change) (?<text>.+?) (?:with|by|to|into) (?<by>.+?) (?:in|on) ${file}${END}`, (found) => ({
+      ...{ does: "replace", file: found.file, item: bare(found.text), by: bare(found.by) },
+    })),
+  ),
+  // "Write 'Buy milk' into milk.md", "Create notes.md", "Delete my notes about Oslo"
+  form(`${SAVE} (?<text>.+?) ${INTO} ${FILE}${END}`, write),
+  form(`(?:create|make|start) (?:an empty )?${FILE}${END}`, ({ file }) => ({ does: "write", name: file, text: "" })),
+  ...[FILE, DOCUMENT].map((file) =>
+    form(`(?:delete|remove|erase|get rid of) ${file}${END}`, (found) => ({ does: "delete", file: found.file })),
+  ),
+  // "Put this into a note: water the plants", "Remember that I prefer tea", "Make a note to call the bank"
+  form(`${SAVE} ${THIS}${INTO} ${NOTE}${COLON}(?<text>.+)$`, note),
+  form(`${SAVE} (?:this|that|the following)(?: for later)?${COLON}(?<text>.+)$`, note),
+  form(
+    "(?:remember|(?:keep|bear) in mind|note(?: down)?|(?:write|jot) down|(?:don['’]?t|do not|never) (?:let me )?forget)" +
+      `(?: (?:this|the following))?(?:,? that |${COLON})(?<text>\\S.*)$`,
+    note,
+  ),
+  form(`(?:remember|(?:don['’]?t|do not) forget) (?<text>${STATEMENT})$`, note),
+  form(`(?:don['’]?t|do not|never) let me forget (?:to )?(?<text>\\S.*)$`, note),
+  form(
+    `(?<text>${STATEMENT}),?(?: (?:so|and))? (?:please )?(?:remember|note|keep) (?:that|this|it)(?: in mind)?${END}`,
+    note,
+  ),
+  form(`(?:make|take|put|leave|add|create|save) ${NOTE} (?:to|of|about) (?<text>\\S.*?)${IN_NOTE}${END}`, note),
+  form(
+    `(?:make|take|put|leave|add|write|create|save) ${NOTE}(?: (?:(?:that|which) says|saying)\\b:?\\s*|${COLON}| that )(?<text>\\S.*)$`,
+    note,
+  ),
+  // "Forget that I prefer tea", "Forget what I told you about the plumber"
+  form(`${FORGET} (?<text>${STATEMENT})$`, forget),
+  form(`${FORGET} what (?:${TELL}|you (?:have )?(?:noted|remember(?:ed)?|know)) about (?<text>[^.!?]+?)${END}`, forget),
+  // "Show me my shopping list", "What does todo.md say?", "What have I got on my list?"
+  ...[FILE, LIST, MY_DOCUMENT].flatMap((file) => [
+    form(
+      `(?:read|open|show|display|print|cat|view)(?: me)?(?: what is (?:in|on))?(?: the (?:contents?|text) of)? ${file}${TO_ME}${ASKED}`,
+      read,
+    ),
+    form(
+      `what(?:['’]?s| is| do (?:i|we|you) have| have (?:i|we|you)(?: got| put)?| stands| did (?:i|we) put)(?: written)? (?:in|on) ${file}${ASKED}`,
+      read,
+    ),
+    form(`what (?:does|do) ${file} (?:say|contain|have|hold|list)${ASKED}`, read),
+  ]),
+  // "List your files", "Which files are there in the folder recipes?"
+  form(
+    `(?:list|show|display)(?: me)?(?: all)?(?: of)?(?: a list of)? (?:your|my|the|our) (?:files|documents)${IN_FOLDER}${ASKED}`,
+    list,
+  ),
+  form(
+    `(?:what|which) (?:files|documents)(?: do (?:you|i|we) have| have (?:you|i|we)(?: got)?| are there| are (?:stored|saved)| are(?= in))?(?: here)?${IN_FOLDER}${ASKED}`,
+    list,
+  ),
+  form(
+    `(?:what is|what['’]?s|list (?:all|everything)|show(?: me)? (?:all|everything)) in (?:your|my|the|our) (?:workspace|files)${ASKED}`,
+    list,
+  ),
+  form(`list (?:all|everything)${IN_FOLDER}${ASKED}`, list),
+  // "What have you noted?", "What did I tell you about the plumber?", "Search your memory for the wifi"
+  form(
+    `what (?:${REMEMBER}|did (?:i|we) tell you|have (?:i|we) told you|do you know about (?:me|us)|(?:is|stands) in ${IN_MEMORY})(?: about (?:me|us|myself))?(?: so far)?${ASKED}`,
+    () => ({ does: "recall", about: null }),
+  ),
+  form(
+    `(?:do you (?:still )?(?:remember|know) )?what (?:${TELL}|${REMEMBER}|do your notes say|do you know(?= about (?:my|our)\\b)) about (?<text>.+?)${ASKED}`,
+    recall,
+  ),
+  form(`(?:search|check|look (?:in|into|through)) ${IN_MEMORY} (?:for|about) (?<text>.+?)${ASKED}`, recall),
+  form(
+    `(?:(?:is there|do you have) (?:anything|something|any notes?) (?:in ${IN_MEMORY}|noted)|have you noted (?:anything|something)) about (?<text>.+?)${ASKED}`,
+    recall,
+  ),
+];
+
+/** At the beginning, with any white space for each space. */
+export function spaced(source: string): RegExp {
+  return new RegExp(`^${source.replaceAll(" ", "\\s+")}`, "is");
+}
+
+function form(source: string, deed: (groups: Groups) => Deed | null) {
+  const pattern = spaced(source);
+  return (asked: string): Deed | null => {
+    const found = pattern.exec(asked);
+    return found === null
+      ? null
+      : deed({ file: found.groups?.file ?? "", text: found.groups?.text ?? "", by: found.groups?.by ?? "" });
+  };
+}
