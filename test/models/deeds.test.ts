@@ -267,6 +267,41 @@ test("a file is not replaced unread, and one that several could be is asked for"
   });
 });
 
+test.each([
+  ["Delete my notes about Rome", "notes.md"],
+  ["Delete my Christmas shopping list", "shopping-list.md"],
+  ["Clear my work shopping list", "shopping-list.md"],
+  ["Take eggs off the list for Friday", "list.md"],
+  ["Rename my old shopping list to b.md", "shopping-list.md"],
+])("a file is not changed that has less in its name than was said, but asked for: %s", (say, name) => {
+  expect(next(say, [call("list_files", {}, `${name} (9 bytes)`)])).toEqual({
+    text: `Do you mean ${name}? Then ask me again with that name.`,
+  });
+});
+
+test.each([
+  ["Delete my notes", "notes.md"],
+  ["Remove the pancake recipe", "recipes/pancakes.md"],
+  ["Delete my to-do list", "todo.md"],
+  ["Erase my notes about Oslo", "notes/oslo.md"],
+  ["Delete my list of errands", "errands.md"],
+])("a file that is called by all of its name is meant: %s", (say, name) => {
+  expect(next(say, [call("list_files", {}, `${name} (9 bytes)`)])).toEqual({
+    call: { name: "delete_file", input: { name } },
+  });
+});
+
+test("what an agent knows of itself is no list of the person's, unless its name is said", () => {
+  const own = call("list_files", {}, "TOOLS.md (9 bytes)\nUSER.md (9 bytes)");
+  expect(next("Add a hammer to my tools list", [own])).toEqual({
+    call: { name: "write_file", input: { name: "tools-list.md", text: "- hammer\n" } },
+  });
+  expect(next("Clear my tools list", [own])).toEqual({
+    text: "I do not know which file you mean. I have these files:\n- TOOLS.md\n- USER.md",
+  });
+  expect(next("Clear TOOLS.md")).toEqual({ call: { name: "read_file", input: { name: "TOOLS.md" } } });
+});
+
 test("what is looked up is what was told, without the question and the agent's own words", () => {
   const say = "What did I tell you about the plumber?";
   const found = [

@@ -106,6 +106,24 @@ export function filesMentioned(message: string, names: readonly string[]): reado
   return most === 0 ? [] : scored.filter(({ words }) => words === most).map(({ name }) => name);
 }
 
+/** What an agent knows of itself, and its notes: somebody who means one of them says its whole name. */
+const IS_AGENTS_OWN = /^[A-Z]+\.md$|^memory\/|^tool-output\//;
+
+export const withoutAgentsOwn = (names: readonly string[]): readonly string[] =>
+  names.filter((name) => !IS_AGENTS_OWN.test(name));
+
+const SAYS_NOTHING = new Set(
+  "a an the my our your this that list file note document recipe text called named about for of on with from in to and do".split(
+    " ",
+  ),
+);
+
+/** Whether the name has all that the phrase says: "my notes about Rome" are not `notes.md`, which has other notes. */
+export function isNamedWhole(phrase: string, name: string): boolean {
+  const parts = partsOf(name.replace(/\.\w+$/, "")).join("");
+  return partsOf(phrase).every((word) => SAYS_NOTHING.has(word) || parts.includes(word));
+}
+
 /** In lower case, and in the singular: "the pancake recipe" is `pancakes.md`. */
 const partsOf = (text: string): string[] =>
   (text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []).map((word) => word.replace(/(?<=\p{L}{3})s$/u, ""));

@@ -53,7 +53,7 @@ function stepOf(deed: Deed, { question, made }: ToolUse): DeedStep {
     case "read":
       return last?.name === "read_file"
         ? { text: tell(last, question) }
-        : inFile(deed.file, made, (name) => calling("read_file", { name }));
+        : inFile(deed.file, made, (name) => calling("read_file", { name }), { isLoose: true });
     case "list":
       return last
         ? { text: tell(last, question) }

@@ -1,7 +1,7 @@
 /** What the steps of deeds with files have in common: the file is found, read and written. */
 import type { Call } from "./calls.ts";
 import { NAME } from "./deed-forms.ts";
-import { filesMentioned } from "./details.ts";
+import { filesMentioned, isNamedWhole, withoutAgentsOwn } from "./details.ts";
 import type { ToolName } from "./offered.ts";
 import { failed, type MadeCall, namesIn, tell, withoutFence } from "./tell.ts";
 
@@ -13,7 +13,7 @@ export interface Composing {
 
 export type DeedStep = { call: Call } | { text: string } | { compose: Composing };
 
-const IS_NAME = new RegExp(`^${NAME}$`, "i");
+export const IS_NAME = new RegExp(`^${NAME}$`, "i");
 
 export const callOf = (name: string, text: string): Call => ({
   name: "write_file",
@@ -39,19 +39,29 @@ export function toldChanged(last: MadeCall): string {
   return name === undefined ? tell(last, "") : `${name} was changed just now. Ask me again.`;
 }
 
+interface Meant {
+  /** Whether another file may be meant by less than all that the person calls it: nothing in it is lost. */
+  isLoose?: boolean;
+  /** What is done if there is none. */
+  missing?: () => DeedStep;
+}
+
 /** With the file's name; the files are listed first where the person calls it something else. */
 export function inFile(
   file: string,
   made: readonly MadeCall[],
   step: (name: string) => DeedStep,
-  missing?: () => DeedStep,
+  { isLoose = false, missing }: Meant = {},
 ): DeedStep {
   if (IS_NAME.test(file)) return step(file);
   const listed = made.find(({ name }) => name === "list_files");
   if (listed === undefined) return calling("list_files", {});
-  const [name, ...others] = filesMentioned(file, namesIn(listed.output));
+  const mentioned = filesMentioned(file, withoutAgentsOwn(namesIn(listed.output)));
+  const [near] = mentioned;
+  const [name, ...others] = isLoose ? mentioned : mentioned.filter((one) => isNamedWhole(file, one));
   if (name !== undefined && others.length === 0) return step(name);
   if (name !== undefined) return { text: `Which one do you mean: ${[name, ...others].join(", ")}?` };
+  if (near !== undefined) return { text: `Do you mean ${near}? Then ask me again with that name.` };
   return missing?.() ?? { text: `I do not know which file you mean. ${tell(listed, "")}` };
 }
 

@@ -20,7 +20,7 @@ export function adding({ file, text }: Extract<Deed, { does: "add" }>, made: rea
       if (!isWritten) return writing(name, withMore(before, text));
       return { text: `I have added ${listed(isList(before) ? itemsOf(text) : [bare(text)])} to ${name}.` };
     },
-    () => begin(nameOf(file)),
+    { isLoose: true, missing: () => begin(nameOf(file)) },
   );
 }
 

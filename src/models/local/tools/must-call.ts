@@ -7,7 +7,8 @@ import { isObject } from "../../../lib/is-object.ts";
 import { PLEASE } from "../../../lib/questions.ts";
 import type { ModelRequest, ToolDescription } from "../../engine.ts";
 import { type Deed, deedIn } from "./deeds.ts";
-import { filesMentioned } from "./details.ts";
+import { filesMentioned, withoutAgentsOwn } from "./details.ts";
+import { IS_NAME } from "./file-steps.ts";
 import { toolsOfServers } from "./server-tools.ts";
 import { type MadeCall, namesIn, tell } from "./tell.ts";
 import { askedIn } from "./tool-use.ts";
@@ -53,8 +54,6 @@ const ASKS_FOR_PAGE = new RegExp(`${PLEASE}${LOOK_AT}\\b[^]*\\bhttps?://\\S`, "i
 const MAX_CALLS = 4;
 /** Names between which the model can be made to choose. */
 const MAX_CHOICE = 200;
-/** What an agent knows of itself, and its notes. */
-const IS_AGENTS_OWN = /^[A-Z]+\.md$|^memory\/|^tool-output\//;
 /** Whoever has said no is not asked again. */
 const REFUSED = /\bdenied\b|\bdenial\b/i;
 
@@ -104,8 +103,9 @@ function ofListedFiles(tool: ToolDescription, file: string | null, made: readonl
   const { properties } = tool.inputSchema;
   if (tool.name !== "read_file" || listed === undefined || file === null || !isObject(properties)) return tool;
   const names = namesIn(listed.output);
-  const mentioned = filesMentioned(file, names);
-  const meant = mentioned.length > 0 ? mentioned : names.filter((name) => !IS_AGENTS_OWN.test(name));
+  const possible = IS_NAME.test(file) ? names : withoutAgentsOwn(names);
+  const mentioned = filesMentioned(file, possible);
+  const meant = mentioned.length > 0 ? mentioned : withoutAgentsOwn(names);
   if (meant.length === 0 || meant.length > MAX_CHOICE) return tool;
   return { ...tool, inputSchema: { ...tool.inputSchema, properties: { ...properties, name: { enum: meant } } } };
 }
