@@ -167,10 +167,10 @@ test("what is checked off is marked in its line", () => {
   expect(next(say, [LISTED, reads("1. eggs\n2. oil")])).toEqual(writes("1. [x] eggs\n2. oil\n"));
   expect(next(say, [LISTED, reads("eggs")])).toEqual(writes("- [x] eggs\n"));
   expect(next(say, [LISTED, reads("- [x] eggs")])).toEqual({
-    text: "“the eggs” is checked off already in shopping-list.md.",
+    text: "“eggs” is checked off already in shopping-list.md.",
   });
   expect(next(say, [LISTED, reads("- eggs"), WRITTEN])).toEqual({
-    text: "I have checked off the eggs in shopping-list.md.",
+    text: "I have checked off “eggs” in shopping-list.md.",
   });
 });
 
@@ -210,8 +210,48 @@ test("only the words that are meant are replaced in their line", () => {
     writes("- Flour\n- 2 l of oat milk, cold\n"),
   );
   expect(next(say, [LISTED, reads("- milk"), WRITTEN])).toEqual({
-    text: "I have put oat milk in the place of the milk in shopping-list.md.",
+    text: "I have changed “milk” to “oat milk” in shopping-list.md.",
   });
+});
+
+test.each([
+  ["Remove tea from my shopping list", "- steak\n- teapot"],
+  ["Check off ice on my shopping list", "- rice"],
+  ["Change ham to turkey on my shopping list", "- shampoo"],
+  ["Check off food on my shopping list", "# Food\n\n- rice"],
+  ["Remove food from my shopping list", "# Food\n\n- rice"],
+])("an item is a whole word of an item, and no heading: %s", (say, text) => {
+  expect(next(say, [LISTED, reads(text)])).toEqual({
+    text: expect.stringMatching(/^There is nothing about “\w+” in shopping-list.md:/),
+  });
+});
+
+test("an item may be said in the singular or the plural, and its whole line is named", () => {
+  expect(next("Remove the tomatoes from my shopping list", [LISTED, reads("- tomato\n- rice")])).toEqual(
+    writes("- rice\n"),
+  );
+  expect(next("Check off shoe on my shopping list", [LISTED, reads("- shoes\n- horseshoe")])).toEqual(
+    writes("- [x] shoes\n- horseshoe\n"),
+  );
+  const say = "Remove milk from my shopping list";
+  expect(next(say, [LISTED, reads("- coconut milk\n- Milk")])).toEqual(writes("- coconut milk\n"));
+  expect(next(say, [LISTED, reads("- coconut milk"), WRITTEN])).toEqual({
+    text: "I have taken “coconut milk” off shopping-list.md.",
+  });
+});
+
+test("several items are taken off or checked off at once, and none if one of them is not there", () => {
+  const say = "Remove milk, eggs and rice from my shopping list";
+  expect(next(say, [LISTED, reads("- milk\n- tea\n- rice\n- eggs")])).toEqual(writes("- tea\n"));
+  expect(next(say, [LISTED, reads("- milk\n- tea\n- rice\n- eggs"), WRITTEN])).toEqual({
+    text: "I have taken “milk”, “eggs”, and “rice” off shopping-list.md.",
+  });
+  expect(next(say, [LISTED, reads("- milk\n- eggs")])).toEqual({
+    text: "There is nothing about “rice” in shopping-list.md:\n\n- milk\n- eggs",
+  });
+  expect(next("Check off bread and butter on my shopping list", [LISTED, reads("- bread and butter\n- tea")])).toEqual(
+    writes("- [x] bread and butter\n- tea\n"),
+  );
 });
 
 test("what its owner does not allow is not done", () => {

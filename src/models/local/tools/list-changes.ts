@@ -24,7 +24,7 @@ export function adding({ file, text }: Extract<Deed, { does: "add" }>, made: rea
   );
 }
 
-/** The item's line goes, or is checked off, or the item in it is replaced. */
+/** The lines of the items go, or are checked off, or the item in one is replaced. */
 export function changingLine(
   deed: Extract<Deed, { does: "take" | "replace" | "check" }>,
   made: readonly MadeCall[],
@@ -34,30 +34,39 @@ export function changingLine(
     const read = made.find((call) => call.name === "read_file");
     if (read === undefined) return calling("read_file", { name });
     if (read.isError) return { text: tell(read, "") };
-    if (made.at(-1)?.name === "write_file") return { text: `I have ${doneTo(deed, name)}.` };
     const before = wholeText(read);
     if (before === null) return tooLong(name);
     const lines = before.split("\n");
-    const [at, ...others] = linesWith(item, lines);
-    const line = lines[at ?? -1];
-    if (at === undefined || line === undefined)
-      return { text: `There is nothing about “${item}” in ${tell(read, "")}` };
-    if (others.length > 0) return { text: `There is more than one line about “${item}” in ${tell(read, "")}` };
-    if (deed.does === "check" && CHECKED.test(line)) return { text: `“${item}” is checked off already in ${name}.` };
-    return writing(name, lines.toSpliced(at, 1, ...changed(line, deed)).join("\n"));
+    const parts = itemsOf(item);
+    const isOne = deed.does === "replace" || parts.length < 2 || linesWith(item, lines).length > 0;
+    const changes: { at: number; line: string; by: string[] }[] = [];
+    for (const one of isOne ? [item] : parts) {
+      const [at, ...others] = linesWith(one, lines);
+      const line = lines[at ?? -1];
+      if (at === undefined || line === undefined)
+        return { text: `There is nothing about “${one}” in ${tell(read, "")}` };
+      if (others.length > 0) return { text: `There is more than one line about “${one}” in ${tell(read, "")}` };
+      if (deed.does === "check" && CHECKED.test(line))
+        return { text: `“${itemIn(line)}” is checked off already in ${name}.` };
+      changes.push({ at, line, by: changed(line, deed) });
+    }
+    if (made.at(-1)?.name === "write_file") return { text: `I have ${doneTo(deed, changes, name)}.` };
+    return writing(name, lines.flatMap((line, at) => changes.find((one) => one.at === at)?.by ?? [line]).join("\n"));
   });
 }
 
 type LineChange = Parameters<typeof changingLine>[0];
 
-function doneTo(deed: LineChange, name: string): string {
+/** The whole lines are named: “coconut milk” may not be the milk that was meant. */
+function doneTo(deed: LineChange, changes: readonly { line: string; by: string[] }[], name: string): string {
+  const items = listed(changes.map(({ line }) => `“${itemIn(line)}”`));
   switch (deed.does) {
     case "take":
-      return `taken ${deed.item} off ${name}`;
+      return `taken ${items} off ${name}`;
     case "check":
-      return `checked off ${deed.item} in ${name}`;
+      return `checked off ${items} in ${name}`;
     case "replace":
-      return `put ${deed.by} in the place of ${deed.item} in ${name}`;
+      return `changed ${items} to ${listed(changes.flatMap(({ by }) => by.map((line) => `“${itemIn(line)}”`)))} in ${name}`;
   }
 }
 
@@ -68,8 +77,8 @@ const UNCHECKED = /^(?<mark>\s*(?:[-*+]|\d+[.)]) )?(?:\[ ?\] )?/;
 function changed(line: string, deed: LineChange): string[] {
   if (deed.does === "take") return [];
   if (deed.does === "check") return [line.replace(UNCHECKED, (_, mark = "- ") => `${mark}[x] `)];
-  const start = line.toLowerCase().indexOf(wantedOf(deed.item));
-  return [line.slice(0, start) + deed.by + line.slice(start + wantedOf(deed.item).length)];
+  const mark = MARK.exec(line)?.[0] ?? "";
+  return [mark + line.slice(mark.length).replace(patternOf(deed.item), () => deed.by)];
 }
 
 /** Of a list, its items go, and its headings stay; of another text, all goes. */
@@ -107,16 +116,32 @@ function withMore(before: string, said: string): string {
 const LIST = new Intl.ListFormat("en");
 const listed = (items: readonly string[]): string => LIST.format(items);
 
-/** Without the article that a person gives it. */
-const wantedOf = (item: string): string => item.toLowerCase().replace(/^(?:the|an?) /, "");
+const itemIn = (line: string): string => line.replace(MARK, "").trim();
 
-/** Where the item stands: as a whole line if there is one, or within lines. */
+/** The words of the item, in the singular or the plural, without the article that a person gives it. */
+function patternOf(item: string): RegExp {
+  const words = item.replace(/^(?:the|an?|some) /i, "").match(/[\p{L}\p{N}]+/gu) ?? [];
+  const forms = words.map((word) => {
+    const others = [
+      word.replace(/(?<=\p{L}{2})s$/iu, ""),
+      word.replace(/(?<=\p{L}{2})es$/iu, ""),
+      `${word}s`,
+      `${word}es`,
+    ];
+    return `(?:${[word, ...others].map(RegExp.escape).join("|")})`;
+  });
+  const source = forms.length === 0 ? RegExp.escape(item) : forms.join("[^\\p{L}\\p{N}]+");
+  return new RegExp(`(?<![\\p{L}\\p{N}])${source}(?![\\p{L}\\p{N}])`, "iu");
+}
+
+/** Where the item stands: as a whole line if there is one, or within lines. Of a list, its headings are none. */
 function linesWith(item: string, lines: readonly string[]): number[] {
-  const wanted = wantedOf(item);
-  const bareLines = lines.map((line) => line.replace(MARK, "").trim().toLowerCase());
-  const placesOf = (fits: (line: string) => boolean) => bareLines.flatMap((line, at) => (fits(line) ? [at] : []));
-  const whole = placesOf((line) => line === wanted);
-  return whole.length > 0 ? whole : placesOf((line) => line.includes(wanted));
+  const pattern = patternOf(item);
+  const hasItems = lines.some((line) => MARK.test(line));
+  const placesOf = (fits: (line: string) => boolean) =>
+    lines.flatMap((line, at) => (fits(itemIn(line)) && (MARK.test(line) || !hasItems) ? [at] : []));
+  const whole = placesOf((line) => line.replace(pattern, "").match(/[\p{L}\p{N}]/u) === null && pattern.test(line));
+  return whole.length > 0 ? whole : placesOf((line) => pattern.test(line));
 }
 
 /** "My shopping list" is `shopping-list.md`. */
