@@ -66,6 +66,76 @@ test.each([
 });
 
 test.each([
+  ["Write 'Send an email to Bob' into tasks.md", "tasks.md", "Send an email to Bob"],
+  ["Save this in gifts.md: a recipe book for Anna", "gifts.md", "a recipe book for Anna"],
+  ["Put this in tasks.md: write letter to Bob", "tasks.md", "write letter to Bob"],
+  ["Write 'a poem for Tom' and save it as a.md", "a.md", "a poem for Tom"],
+  ["Create a.md with 'a story about a dog'", "a.md", "a story about a dog"],
+  ["Save this as a.md: The contents of the box are fragile", "a.md", "The contents of the box are fragile"],
+  ["Create todo.md with: check in", "todo.md", "check in"],
+  ["Write Let them in into a.md", "a.md", "Let them in"],
+  ["Create a.md with the words of a wise man", "a.md", "the words of a wise man"],
+  ["Create a.md with the text hello", "a.md", "hello"],
+  ["Write 'one' and 'two' into a.md", "a.md", "'one' and 'two'"],
+])("what is quoted or comes after a colon is written as it stands: %s", (say, name, text) => {
+  expect(deedIn(say)).toEqual({ does: "write", name, text });
+});
+
+test("a long text after a colon is written whole", () => {
+  const [rain, list] = ["It rains. ".repeat(300).trim(), "- milk\n".repeat(400).trim()];
+  expect(deedIn(`Save this as a.md: ${rain}`)).toEqual({ does: "write", name: "a.md", text: rain });
+  expect(deedIn(`Create a file a.md with the following:\n${list}`)).toEqual({
+    does: "write",
+    name: "a.md",
+    text: list,
+  });
+});
+
+test("what is remembered keeps its first words", () => {
+  expect(deedIn("Remember that the line to Oslo is dead")).toEqual({
+    does: "remember",
+    text: "the line to Oslo is dead",
+  });
+});
+
+test.each([
+  ["Write a packing list for Oslo into packing.md", "Write a packing list for Oslo"],
+  ["Create plan.md with three points about trees", "Write three points about trees"],
+  ["Put a table of planets into a.md", "Write a table of planets"],
+])("what is to be made up is composed: %s", (say, request) => {
+  expect(deedIn(say)).toMatchObject({ does: "compose", request });
+});
+
+test.each([
+  "Write today's date into log.md",
+  "Add today's date to log.md",
+  "Write my name into me.md",
+  "Add the time to log.md",
+])("what the message does not say is not written: %s", (say) => {
+  expect(deedIn(say)).toEqual({ does: "unknown" });
+});
+
+test.each([
+  "make a file plan.md with three points, then add a fourth",
+  "Add butter to my shopping list and call mum to my to-do list",
+  "Write 'alpha' into a.md and 'beta' into b.md",
+  "Create a.md with hello and b.md with bye",
+  "Remove milk from my shopping list and eggs from my packing list",
+  "Create a.md with hello and show it to me",
+])("of two deeds in one message, neither is done wrongly: %s", (say) => {
+  expect(deedIn(say)).toEqual({ does: "unknown", isSeveral: true });
+});
+
+test.each([
+  ["Add 'move b.md to my list and go' to my to-do list", "'move b.md to my list and go'"],
+  ["Add read a.md to my to-do list", "read a.md"],
+  ["Add my name tag to my packing list", "my name tag"],
+  ["Add bread and butter to my list", "bread and butter"],
+])("one deed that has words of another is done: %s", (say, text) => {
+  expect(deedIn(say)).toMatchObject({ does: "add", text });
+});
+
+test.each([
   "Remember me?",
   "Do you remember that summer?",
   "Remember that time?",
@@ -97,8 +167,22 @@ test.each([
 
 test("a message that goes on and on is read in little time", () => {
   // Quadratic in these would take minutes.
-  for (const piece of ["a.", "a/", " and save it as ", "write a to ", "my list of ", "remember that ", "\n", "'"]) {
+  for (const piece of [
+    "a.",
+    "a/",
+    " and save it as ",
+    "write a to ",
+    "my list of ",
+    "remember that ",
+    " then",
+    "\n",
+    "'",
+    " ",
+    ". ",
+  ]) {
     expect(deedIn(`Write ${piece.repeat(200_000)}`)).toBeNull();
+    expect(deedIn(`Save this as a.md: x${piece.repeat(90_000 / piece.length)}`)).toMatchObject({ does: "write" });
+    expect(deedIn(`Create a.md: x${piece.repeat(90_000 / piece.length)}`)).toMatchObject({ does: "write" });
     expect(() => deedIn(`Write ${piece.repeat(Math.floor(1_990 / piece.length))}`)).not.toThrow();
   }
 });
@@ -252,6 +336,12 @@ test("several items are taken off or checked off at once, and none if one of the
   expect(next("Check off bread and butter on my shopping list", [LISTED, reads("- bread and butter\n- tea")])).toEqual(
     writes("- [x] bread and butter\n- tea\n"),
   );
+});
+
+test("who asks for two things at once is told to ask for each", () => {
+  expect(next("Write 'a' into a.md and 'b' into b.md")).toEqual({
+    text: "I have done nothing yet: I can do one such thing at a time. Please ask me for each of them.",
+  });
 });
 
 test("what its owner does not allow is not done", () => {

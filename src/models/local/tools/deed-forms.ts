@@ -1,21 +1,10 @@
 /** The forms that requests for deeds have. English only. */
-import { TEXT_FILE } from "../../../lib/questions.ts";
 import type { Deed } from "./deeds.ts";
-import { bare, REFERS_BACK, unasked, writing } from "./given-words.ts";
+import { AT_END, DOCUMENT, FILE, INTO, LIST, spaced, TO_FILE } from "./file-forms.ts";
+import { bare, isUnsaid, unasked, verbatim, withWords, writing } from "./given-words.ts";
 
-export const NAME = `[\\w-]+(?:[/.][\\w-]+)*${TEXT_FILE}`;
-/** "A file called guests.md". In these sources of regular expressions, a space is one or more of any kind. */
-const FILE = `(?:(?:an?|the|my|your|our|this) )?(?:new )?(?:text )?(?:(?:file|document|note) )?(?:(?:called|named) )?["'“‘\`]?(?<file>${NAME})["'”’\`]?`;
-const OWN = "(?:my|the|our|your) (?:[\\w-]+ ){0,3}";
-const TO_FILE = FILE.replace("(?<file>", "(?<by>");
-/** "My shopping list" */
-const LIST = `(?<file>${OWN}(?:list(?: (?:of|for) [\\w-]+)?|to-?dos?|tasks|groceries|errands))`;
-/** "My notes about Oslo" */
-const DOCUMENT = `(?<file>${OWN}(?:files?|lists?|notes?|recipes?|documents?)(?: (?:about|for|of|on) [\\w-]+(?: (?!called |named |to |as |into )[\\w-]+)?)?)`;
-const INTO = "(?:down )?(?:in|into|inside|to|as|on|under)";
-const AT_END = "(?:at|to) the (?:end|bottom) of";
 const SAVE = "(?:write|save|store|put|record|note|jot)(?: down)?";
-const THIS = "(?:(?:this|that|these|the following)(?: (?:text|lines?|words?|list|note))? )?";
+const THIS = "(?:this|that|these|the following)(?: (?:text|lines?|words?|list|note))? ";
 const SAYS =
   "(?:with|containing|saying|listing|(?:that|which) (?:says?|lists?|contains?|reads?|has)|(?:and )?(?:write|put)(?: in(?:to)? it)?)\\b:?";
 const NOTE = "(?:an?|my|your|this) (?:notes?|reminder|memo)";
@@ -39,27 +28,42 @@ const STATEMENT =
 
 type Groups = Record<"file" | "text" | "by", string>;
 const write = ({ file, text }: Groups): Deed => writing(file, text);
-const add = ({ file, text }: Groups): Deed =>
-  REFERS_BACK.test(text) ? { does: "unknown" } : { does: "add", file, text };
+const add = ({ file, text }: Groups): Deed => withWords(text, { does: "add", file, text });
+/** "Write 'Buy milk'" is to be written, and not answered. */
+const save = ({ file, text }: Groups): Deed => {
+  const quoted = /^(?:write|put|note)\s+(?<text>["'“‘`].*["'”’`])$/is.exec(text)?.groups?.text;
+  return quoted === undefined ? { does: "compose", name: file, request: text } : writing(file, quoted);
+};
 const note = ({ text }: Groups): Deed | null =>
-  text.endsWith("?") || REFERS_BACK.test(text) ? null : { does: "remember", text: bare(unasked(text)) };
+  text.endsWith("?") || isUnsaid(text) ? null : { does: "remember", text: bare(unasked(text)) };
 const read = ({ file }: Groups): Deed => ({ does: "read", file });
 const list = ({ file }: Groups): Deed => ({ does: "list", folder: file === "" ? null : file });
 const recall = ({ text }: Groups): Deed => ({ does: "recall", about: text });
-const check = ({ file, text }: Groups): Deed => ({ does: "check", file, item: bare(text) });
+const check = ({ file, text }: Groups): Deed => withWords(text, { does: "check", file, item: bare(text) });
+const take = ({ file, text }: Groups): Deed => withWords(text, { does: "take", file, item: bare(text) });
 const clear = ({ file }: Groups): Deed => ({ does: "clear", file });
 const copy = ({ file, by }: Groups): Deed => ({ does: "copy", file, to: by });
 const forget = ({ text }: Groups): Deed => ({ does: "forget", about: bare(unasked(text)) });
+
+/** What is written after these is as long as it likes. */
+export const LONG_FORMS = [
+  form(`${SAVE} ${THIS}${INTO} ${FILE}${COLON}(?<text>.+)$`, ({ file, text }) => verbatim(file, text)),
+  form(
+    `(?:create|make|start|new) ${FILE}(?: ${SAYS}(?: the (?:following|text|words|lines?))?)?${COLON}(?<text>.+)$`,
+    write,
+  ),
+];
 
 /** The first that fits counts. */
 export const FORMS = [
   // "Write a poem about the sea and save it as sea.md"
   form(
     `(?<text>\\S.{3,}?),? (?:and|then) (?:then )?${SAVE} (?:it|this|that|them|the \\w+) ${INTO} ${FILE}${END}`,
-    ({ file, text }) => ({ does: "compose", name: file, request: text }),
+    save,
   ),
   // "Save this in ideas.txt: a garden on the roof", "Create a file called names.md with Tom and Eva"
-  form(`${SAVE} ${THIS}${INTO} ${FILE}${COLON}(?<text>.+)$`, write),
+  ...LONG_FORMS,
+  form(`${SAVE} ${INTO} ${FILE}${COLON}(?<text>.+)$`, write),
   form(`(?:create|make|write|start|i need|i want|new) ${FILE}(?:${COLON}|[,.]? ${SAYS}\\s*)(?<text>.+?)${END}`, write),
   // "Add butter to my shopping list", "Put eggs on the list", "Write 'Call Eva' at the end of todo.md"
   ...[FILE, LIST].flatMap((file) => [
@@ -106,10 +110,7 @@ export const FORMS = [
   ]),
   // "Take the lemons off my shopping list"
   ...[FILE, LIST].map((file) =>
-    form(
-      `(?:remove|delete|take|cross|strike|drop) (?:out )?(?<text>.+?) (?:from|off|out of) ${file}${END}`,
-      (found) => ({ does: "take", file: found.file, item: bare(found.text) }),
-    ),
+    form(`(?:remove|delete|take|cross|strike|drop) (?:out )?(?<text>.+?) (?:from|off|out of) ${file}${END}`, take),
   ),
   // "Change milk to cream on my shopping list"
   ...[FILE, LIST].map((file) =>
@@ -124,7 +125,7 @@ export const FORMS = [
     form(`(?:delete|remove|erase|get rid of) ${file}${END}`, (found) => ({ does: "delete", file: found.file })),
   ),
   // "Put this into a note: water the plants", "Remember that I prefer tea", "Make a note to call the bank"
-  form(`${SAVE} ${THIS}${INTO} ${NOTE}${COLON}(?<text>.+)$`, note),
+  form(`${SAVE} (?:${THIS})?${INTO} ${NOTE}${COLON}(?<text>.+)$`, note),
   form(`${SAVE} (?:this|that|the following)(?: for later)?${COLON}(?<text>.+)$`, note),
   form(
     "(?:remember|(?:keep|bear) in mind|note(?: down)?|(?:write|jot) down|(?:don['’]?t|do not|never) (?:let me )?forget)" +
@@ -186,11 +187,6 @@ export const FORMS = [
     recall,
   ),
 ];
-
-/** At the beginning, with any white space for each space. */
-export function spaced(source: string): RegExp {
-  return new RegExp(`^${source.replaceAll(" ", "\\s+")}`, "is");
-}
 
 function form(source: string, deed: (groups: Groups) => Deed | null) {
   const pattern = spaced(source);

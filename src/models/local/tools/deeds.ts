@@ -3,8 +3,10 @@
  * the person's: there is nothing to choose, so the model is not asked. English only.
  */
 import { PLEASE } from "../../../lib/questions.ts";
-import { FORMS, NAME, spaced } from "./deed-forms.ts";
+import { FORMS, LONG_FORMS } from "./deed-forms.ts";
 import { withoutGreeting } from "./details.ts";
+import { NAME, spaced } from "./file-forms.ts";
+import { LONG } from "./given-words.ts";
 
 export type Deed =
   | { does: "remember"; text: string }
@@ -26,11 +28,11 @@ export type Deed =
   | { does: "recall"; about: string | null }
   /** What was noted about something is taken out of the notes; about all, without a text. */
   | { does: "forget"; about: string | null }
-  /** A file is to be changed, but it is not plain how. */
-  | { does: "unknown" };
+  /** A file is to be changed, but it is not plain how, or there is more than one thing to do. */
+  | { does: "unknown"; isSeveral?: true };
 
-/** In UTF-16 code units: a longer message is a text of its own. */
-const LONG = 2_000;
+/** A message that says where the text after it is to be written. In UTF-16 code units. */
+const MAX_WRITTEN = 100_000;
 
 const BEFORE = new RegExp(
   `${PLEASE}(?:(?:i (?:want|need|would like)|i['’]d like) you to )?(?:(?:please|just|now|also)\\W+)*`,
@@ -48,15 +50,17 @@ const FORGETS = /^forget\s+(?:(?:that|what)\s+(?:i|we|my|our)|everything|all|my|
 
 /** Null if the message asks for nothing of the kind. */
 export function deedIn(message: string): Deed | null {
-  if (message.length > LONG) return null;
+  if (message.length > MAX_WRITTEN) return null;
   const whole = withoutGreeting(message);
   const before = BEFORE.exec(whole)?.[0] ?? "";
   const rest = whole.slice(before.length).trim();
   const asked = /\b(?:can|could|will|would)\b/i.test(before) ? rest.replace(/\?+$/, "") : rest;
-  for (const deedOf of FORMS) {
+  const isLong = message.length > LONG;
+  for (const deedOf of isLong ? LONG_FORMS : FORMS) {
     const deed = deedOf(asked);
     if (deed !== null) return deed;
   }
+  if (isLong) return null;
   if (FORGETS.test(asked)) return { does: "forget", about: null };
   return CHANGES.some((one) => one.test(asked)) && !asked.endsWith("?") ? { does: "unknown" } : null;
 }

@@ -22,6 +22,8 @@ const HOW =
   "I can write, extend, copy, rename and delete files if you say which and give me the words, such as: " +
   "“Write ‘Buy milk’ into notes.md”, “Add eggs to my shopping list” or “Delete notes.md”.";
 
+const ONE_AT_A_TIME = "I have done nothing yet: I can do one such thing at a time. Please ask me for each of them.";
+
 const HOW_TO_FORGET =
   "Tell me what to forget, such as “Forget that I prefer tea”. All that I have noted is in my files, in the folder memory.";
 
@@ -75,7 +77,7 @@ function stepOf(deed: Deed, { question, made }: ToolUse): DeedStep {
       if (last && isRefused(last)) return { text: toldChanged(last) };
       return deed.about === null ? { text: HOW_TO_FORGET } : forgetting(deed.about, made);
     case "unknown":
-      return { text: HOW };
+      return { text: deed.isSeveral ? ONE_AT_A_TIME : HOW };
   }
 }
 

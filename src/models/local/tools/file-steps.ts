@@ -1,7 +1,7 @@
 /** What the steps of deeds with files have in common: the file is found, read and written. */
 import type { Call } from "./calls.ts";
-import { NAME } from "./deed-forms.ts";
 import { filesMentioned, isNamedWhole, withoutAgentsOwn } from "./details.ts";
+import { NAME } from "./file-forms.ts";
 import type { ToolName } from "./offered.ts";
 import { failed, type MadeCall, namesIn, tell, withoutFence } from "./tell.ts";
 
