@@ -22,7 +22,7 @@ const WORK = new RegExp(
 /** What only somebody who knows it could write. */
 const UNSAID =
   /^(?:(?:(?:today|tomorrow|yesterday)['’]?s|the(?: current)?) (?:date|time|day|month|year|weather)|my (?:(?:full|first|last) )?(?:name|birthday|age|address|e-?mail(?: address)?|(?:phone )?number))$/i;
-const QUOTATIONS = /["“][^"“”]*["”]|(?<!\w)['‘][^'‘’]*['’](?!\w)|`[^`]*`/g;
+export const QUOTATIONS = /["“][^"“”]*["”]|(?<!\w)['‘][^'‘’]*['’](?!\w)|`[^`]*`/g;
 /** It goes on after the words: with another file, or with what is to be done then. */
 const GOES_ON = [FILE, LIST]
   .map((file) => `\\b(?:${INTO}|onto|off|from|${AT_END}) ${file},? (?:and|then|but)\\b`)

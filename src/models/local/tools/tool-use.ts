@@ -2,6 +2,7 @@
 import { languageOf } from "../../../lib/language.ts";
 import { RECALL } from "../../../lib/worked-examples.ts";
 import { type ModelMessage, type ModelRequest, messagesIn } from "../../engine.ts";
+import { QUOTATIONS } from "./given-words.ts";
 import { isToolName, type ToolName } from "./offered.ts";
 import type { MadeCall } from "./tell.ts";
 
@@ -31,8 +32,14 @@ export function toolUseOf(request: Pick<ModelRequest, "messages" | "tools">): To
 const isTold = (messages: readonly ModelMessage[]): boolean =>
   messages.some(({ content }) => content === RECALL.exchanges[0]?.[0]);
 
+/** What a file has, and what a person quotes or gives to be written, may be in any language. */
 const isEnglish = (messages: readonly ModelMessage[]): boolean =>
-  languageOf(messages.flatMap(({ role, content }) => (role === "assistant" ? [] : [content])).join("\n")) === "en";
+  languageOf(
+    messages
+      .flatMap(({ role, content }) => (role === "system" ? [content] : role === "user" ? [ownWords(content)] : []))
+      .join("\n"),
+  ) === "en";
+const ownWords = (message: string): string => message.replace(QUOTATIONS, "").replace(/:.*/s, "");
 
 /** The last message of the user, and the calls since. */
 export function askedIn(parts: ModelRequest["messages"]): Pick<ToolUse, "question" | "made"> {
