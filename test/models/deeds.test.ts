@@ -136,6 +136,33 @@ test.each([
 });
 
 test.each([
+  ...["Yes, add", "ok, add", "Okay. Add", "And add", "Then add", "pls add", "Let's add", "Thanks, add", "Great! Add"],
+  ...["Hi Robin, add", "Hello! Please add", "hey, can you add", "Sure, and also add", "We have no tea. Add"],
+])("a request may begin in any ordinary way: %s", (beginning) => {
+  expect(deedIn(`${beginning} tea to my shopping list`)).toEqual({
+    ...{ does: "add", file: "my shopping list", text: "tea" },
+  });
+});
+
+test.each([
+  ["I also need tea. Add it to my shopping list", "tea"],
+  ["We are out of oat milk! Please put it on my shopping list.", "oat milk"],
+  ["I need some eggs and rice, add them to my shopping list pls", "eggs and rice"],
+  ["Could you add tea to my shopping list pls?", "tea"],
+])("what is lacking goes on the list: %s", (say, text) => {
+  expect(deedIn(say)).toEqual({ does: "add", file: "my shopping list", text });
+});
+
+test.each([
+  "uncheck feed the cat",
+  "Sort my shopping list",
+  "Undo the last change to my list",
+  "Put tea first on my list.",
+])("no change of a list is claimed that is not made: %s", (say) => {
+  expect(deedIn(say)).toMatchObject({ does: expect.stringMatching(/^(?:unknown|add)$/) });
+});
+
+test.each([
   "Remember me?",
   "Do you remember that summer?",
   "Remember that time?",
@@ -161,6 +188,11 @@ test.each([
   "Add 3 and 4.",
   "Put yourself in my place.",
   "Take it off the table.",
+  "And then we put the boat in the water.",
+  "My aunt was here. She put the tea on the table.",
+  "Good friends are rare.",
+  "No, that is wrong.",
+  "Next year I will add a room to my house.",
 ])("talk that sounds like it is none: %s", (say) => {
   expect(deedIn(say)).toBeNull();
 });

@@ -20,8 +20,11 @@ const TELL = "(?:(?:did )?(?:i|we) (?:say|said|tell you|told you)|have (?:i|we) 
 const FORGET = "(?:you (?:can|may|should) )?(?:now )?forget(?: that)?";
 const REMEMBER = "(?:do you (?:still )?remember|have you noted|did you note)";
 const COLON = "\\s*[:\\n]\\s*";
-const END = "(?:,? (?:please|thanks|thank you|for me))*[\\s.!]*$";
-const ASKED = "(?:,? (?:please|thanks|thank you))*[\\s?.!]*$";
+const LACK =
+  "(?:i|we)(?:['’](?:m|re|ve)| am| are| have)? (?:(?:also|still|just) )?(?:need|want|would like|lack|out of|run out of|have no|have no more|forgot|need to buy)(?: some| more| an?)?";
+const ASK = "(?:(?:so|please|pls|now|then|just|can you|could you) )*";
+const END = "(?:,? (?:please|pls|plz|thanks|thank you|thx|for me))*[\\s.!]*$";
+const ASKED = "(?:,? (?:please|pls|plz|thanks|thank you|thx))*[\\s?.!]*$";
 /** "My birthday is on 3 May", but not "my love". */
 const STATEMENT =
   "(?:(?:i|we) \\w+ [^?]+?|(?:my|our|the)\\b[^?]*?\\b(?:is|are|was|were|ha[sd]|likes?|loves?|prefers?|lives?|works?|hates?|needs?|goes|starts|ends|comes|leaves)\\b[^?]+?)";
@@ -71,6 +74,13 @@ export const FORMS = [
     form(`(?:put|write|note) (?<text>.+?) ${AT_END} ${file}${END}`, add),
   ]),
   form(`(?:put|write|note) (?<text>.+?) (?:${INTO}|onto) ${LIST}${END}`, add),
+  // "I need tea. Add it to my shopping list"
+  ...[FILE, LIST].map((file) =>
+    form(
+      `${LACK} (?<text>[^.!?]+?)[.!,;]+ ${ASK}(?:add|put) (?:it|that|this|them|those|these) ${INTO} ${file}${END}`,
+      add,
+    ),
+  ),
   ...[FILE, LIST].map((file) =>
     form(
       `(?:add|append|put|write) (?:an?|the|this|another) (?:line|item|entry|point|task) (?:${INTO}|${AT_END}) ${file}${COLON}(?<text>.+)$`,

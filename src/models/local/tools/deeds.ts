@@ -2,7 +2,8 @@
  * What a person asks to be written, noted or deleted, by the forms that such requests have. The names and the words are
  * the person's: there is nothing to choose, so the model is not asked. English only.
  */
-import { PLEASE } from "../../../lib/questions.ts";
+import { isStatement } from "../../../lib/questions.ts";
+import { sentencesOf } from "../../../lib/words.ts";
 import { FORMS, LONG_FORMS } from "./deed-forms.ts";
 import { withoutGreeting } from "./details.ts";
 import { NAME, spaced } from "./file-forms.ts";
@@ -34,14 +35,20 @@ export type Deed =
 /** A message that says where the text after it is to be written. In UTF-16 code units. */
 const MAX_WRITTEN = 100_000;
 
+const GREETING = "(?:(?:hello|hi|hey|dear|good (?:morning|afternoon|evening))\\b(?: \\p{L}+)?\\s*[,.!:-]\\W*)?";
+const FILLER =
+  "(?:hello|hi|hey|yes|yeah|yep|no|ok(?:ay)?|sure|alright|all right|great|good|nice|perfect|cool|thanks|thank you|and|then|so|now|also|just|next|please|pls|plz|let['’]?s|(?:can|could|will|would) you)\\b\\W+";
+/** What may come before a request: "Great! And could you please". */
 const BEFORE = new RegExp(
-  `${PLEASE}(?:(?:i (?:want|need|would like)|i['’]d like) you to )?(?:(?:please|just|now|also)\\W+)*`,
-  "i",
+  `^\\W*${GREETING}(?:${FILLER})*(?:(?:i (?:want|need|would like)|i['’]d like) you to )?(?:${FILLER})*`,
+  "iu",
 );
 /** A file or a list is to be changed: in its own words, the model would claim to have done it. */
 const CHANGES = [
   `(?:write|save|store|put|create|make|append|add|delete|remove|erase|rename|move|copy|edit|change|update|replace|overwrite|insert)\\b.*(?<![\\w/.-])${NAME}\\b`,
   "(?:clear|empty|rename|edit|change|update|replace|mark|tick|check off|delete|remove|erase) .*\\b(?:my|our|your) (?:[\\w-]+ ){0,2}(?:list|files?|notes)\\b",
+  "(?:add|put|uncheck|untick|unmark|check|tick|sort|move|undo) .*\\b(?:my|our|your) (?:[\\w-]+ ){0,2}(?:list|to-?dos?|files?|notes)\\b",
+  "(?:uncheck|untick|unmark) \\w",
   "(?:create|make|write|start)(?: an?| the)?(?: new| empty)* (?:file|document)\\W*$",
   "(?:delete|remove|erase) (?:(?:all|everything|every)\\b|(?:it|that|this|them)\\W*$)",
   "(?:save|store) (?:it|that|this|them)\\W*$",
@@ -52,12 +59,21 @@ const FORGETS = /^forget\s+(?:(?:that|what)\s+(?:i|we|my|our)|everything|all|my|
 export function deedIn(message: string): Deed | null {
   if (message.length > MAX_WRITTEN) return null;
   const whole = withoutGreeting(message);
-  const before = BEFORE.exec(whole)?.[0] ?? "";
-  const rest = whole.slice(before.length).trim();
+  const deed = deedOf(whole);
+  if (deed !== null || message.length > LONG) return deed;
+  // "We have no milk. Add it to my list, please."
+  const [first = "", ...others] = sentencesOf(whole);
+  const last = others.at(-1);
+  return last === undefined || !isStatement(first) ? null : deedOf(last);
+}
+
+function deedOf(request: string): Deed | null {
+  const before = BEFORE.exec(request)?.[0] ?? "";
+  const rest = request.slice(before.length).trim();
   const asked = /\b(?:can|could|will|would)\b/i.test(before) ? rest.replace(/\?+$/, "") : rest;
-  const isLong = message.length > LONG;
-  for (const deedOf of isLong ? LONG_FORMS : FORMS) {
-    const deed = deedOf(asked);
+  const isLong = request.length > LONG;
+  for (const deedBy of isLong ? LONG_FORMS : FORMS) {
+    const deed = deedBy(asked);
     if (deed !== null) return deed;
   }
   if (isLong) return null;
