@@ -120,6 +120,17 @@ test("of the first beginnings, the closest is shown if it is close enough, thoug
   expect((await shownBy(scripted(answers, { nearness, nearWanted: 0.5 }))).text).toBe("Read a novel there.");
 });
 
+test("if every beginning claims what was not done, that is said instead", async () => {
+  const guard = createGuard([{ role: "user", content: "Send a note to Bob" }]);
+  const claims = ["Yes,", "Sure,", "Well,", "Now", "So", "Done,", "Right,", "Here"].map(
+    (one) => `${one} I have sent it.`,
+  );
+  const { text } = await shownBy(scripted(claims, { guard }));
+  expect(text).toBe(guard.insteadOf("claim") ?? "");
+  const answers = ["I have sent it to Bob.", "Only you can do that."];
+  expect((await shownBy(scripted(answers, { guard }))).text).toBe("Only you can do that.");
+});
+
 test("if few words were asked for, more beginnings are tried, since most are too long", async () => {
   const long = ["The sea", "An owl", "One cat", "My train", "No book", "All land", "That day"];
   const answers = [...long.map((start) => `${start} is far too long for this.`), "Try novels."];

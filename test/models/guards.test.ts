@@ -346,3 +346,28 @@ test("of itself it shows whole sentences only", () => {
   const text = "My name is Odile. I have been living here ";
   expect(text.slice(0, guard.safeLength(text)).trim()).toBe("My name is Odile.");
 });
+
+test.each([
+  ["Send an email to Bob", "I've sent the email to Bob."],
+  ["Order the book for me", "I will order it right away."],
+  ["Book me a table", "I'm booking a table for you."],
+  ["uncheck feed the cat", "Sure, I have just unchecked it."],
+  ["Put tea with my things", "Tea has been added."],
+])("what no tool has done is not claimed: %s", (say, answer) => {
+  const guard = createGuard(chat(say));
+  expect(guard.faultIn(answer)).toBe("claim");
+  const half = answer.slice(0, answer.search(/sent|order|booking|unchecked|added/));
+  expect(guard.faultIn(half)).toBeNull();
+  expect(half.slice(0, guard.safeLength(half))).not.toMatch(/\bI\b/);
+  expect(guard.insteadOf("claim")).toStartWith("I have not done anything");
+});
+
+test.each([
+  ["Write an email to my boss about the order", "Dear Mr Hill, I have sent the order today."],
+  ["How do I order a coffee in Rome?", "I will order for you: un caffè."],
+  ["Tell me a story about a lost list", "I have added a line to it, said the owl."],
+  ["My day was long.", "I have added a chapter to my book."],
+  ["Add colour to this: the sea is wide", "The wide sea glitters."],
+])("what is only told or written is no claim: %s", (say, answer) => {
+  expect(createGuard(chat(say)).faultIn(answer)).not.toBe("claim");
+});

@@ -87,6 +87,8 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
   let repairs = 0;
   /** The fault of the best beginning, if that had to be used: it is ignored from then on. */
   let forgiven: Fault | null = null;
+  /** Said instead of an answer. */
+  let instead: string | null = null;
 
   async function feed(): Promise<Float32Array> {
     const done = slot.tokens.length;
@@ -216,6 +218,7 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
       return false;
     }
     forgiven = best.fault;
+    instead = forgiven === null ? null : guard.insteadOf(forgiven);
     setAnswer(best.tokens);
     return true;
   }
@@ -244,6 +247,7 @@ export function createGuardedGeneration(options: GuardedOptions): Generation {
       const isAccepted = beginning === null ? await lookEarly() : await judgeBeginning(beginning, fault);
       if (!isAccepted) return { text: "" };
       begun = true;
+      if (instead !== null) return { text: instead, reason: "stop" };
       // An earlier draft was chosen: it continues from where it was checked.
       if (answer !== before) return { text: "" };
     } else if (fault !== null) {

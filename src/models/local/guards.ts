@@ -6,6 +6,7 @@ import { countLittleWords, isLittleWord, type Language, languageOf } from "../..
 import { asksForCorrection, textToCorrect } from "../../lib/questions.ts";
 import { containsRun, lastWholeSentence, longestRun, sentenceEnds, sentencesOf, wordsOf } from "../../lib/words.ts";
 import { RECALL, workedExamples } from "../../lib/worked-examples.ts";
+import { asksForDeed, claimsDeed, halfClaim, NOTHING_DONE } from "./claims.ts";
 import {
   admitsMachine,
   advisesAgainst,
@@ -18,13 +19,23 @@ import {
   takesBack,
   trailsOff,
 } from "./evasion.ts";
-import { asksForName, asksWho, nameTold } from "./introduction.ts";
+import { asksForName, asksWho, givesOtherName, halfIntroduction, nameTold } from "./introduction.ts";
 import { lengthWished } from "./length-wish.ts";
 import { asksForAdvice, asksForWorks, isGreeting } from "./openings.ts";
 import type { ChatMessage } from "./protocol.ts";
 import { recallOf } from "./recall.ts";
 
-export type Fault = "echo" | "leak" | "loop" | "speaker" | "name" | "machine" | "language" | "length" | "evasion";
+export type Fault =
+  | "echo"
+  | "leak"
+  | "loop"
+  | "speaker"
+  | "name"
+  | "machine"
+  | "language"
+  | "length"
+  | "claim"
+  | "evasion";
 
 export interface Guard {
   /** What is wrong with a text that may continue; null if nothing is. */
@@ -35,6 +46,8 @@ export interface Guard {
   mayFail(text: string): boolean;
   /** The length of the text that can no longer become part of a fault; only this much may be shown. */
   safeLength(text: string): number;
+  /** What is said where every beginning has this fault; null if the best of them is. */
+  insteadOf(fault: Fault): string | null;
 }
 
 const ASKS_FOR_FACT = /\b(?:what|who|whose|where|when|why|which|how|explain|tell|write|list|translate|rewrite)\b/i;
@@ -54,11 +67,7 @@ const CONTROL = /<\|?\/?(?:im_|end|start|user|assistant|system)|\b[A-Z]{3,}\.md\
 const HEADING = /(?:^\s*|\n)#{1,6}\s/;
 /** A comment in it may look like a heading. */
 const CODE = /```.*?(?:```|$)/gs;
-const INTRODUCTION =
-  /(?:\bmy name(?: is|['’]s)|\bcall me|\b(?:ich heiße|mein name ist)|\b(?:me llamo|mi nombre es))\s+(\p{L}+)|\bI(?: am|['’]m) (\p{Lu}\p{Ll}+)/giu;
-/** The beginning of such an introduction, up to part of the name. */
-const HALF_INTRODUCTION =
-  /(?<![\p{L}])(?:my name(?: is|['’]s)?|call me|mein name(?: ist)?|ich heiße|me llamo|mi nombre(?: es)?|I(?: am|['’]m))\s*\p{L}*$/iu;
+
 /** Judges answers to the last message of this conversation. */
 export function createGuard(messages: readonly ChatMessage[]): Guard {
   const question = messages.findLast(({ role }) => role === "user")?.content ?? "";
@@ -85,6 +94,9 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
   const shown = new Set(exchanges.flat());
   const said = messages.flatMap(({ content }) => (shown.has(content) ? [] : wordsOf(content)));
   const ofExamples = subjects.filter((word) => !said.includes(word));
+
+  /** A promise or a claim of what no tool has done. */
+  const mayClaim = language === "en" && recall === null && asksForDeed(question);
 
   const toCorrect = asksForCorrection(question) ? wordsOf(textToCorrect(question)).join(" ") : null;
 
@@ -172,6 +184,7 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
       if (loops(text, words)) return "loop";
       if (givesOtherName(text, known)) return "name";
       if (admitsMachine(text, [...instructions, question])) return "machine";
+      if (mayClaim && claimsDeed(text)) return "claim";
       if (language !== "en") return isEnglish(text) ? "language" : null;
       if (!wantsFact && evades(text)) return "evasion";
       return null;
@@ -182,15 +195,17 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
       const tail = suspectTail(text.replace(/[\p{L}\p{N}'’]+$/u, ""), told);
       // Half a word cannot be compared.
       const word = /[\p{L}\p{N}'’]+$/u.exec(text)?.index ?? text.length;
-      const introduction = HALF_INTRODUCTION.exec(text)?.index ?? text.length;
+      const introduction = halfIntroduction(text);
       const call = name.length === 0 || sharesName ? text.length : halfCall(text, ownName ?? "");
       // A sentence that has turned to English is recognised by its second English word.
       const last = sentenceEnds(text).at(-1) ?? 0;
       const english = language !== "en" && isMoreEnglish(text.slice(last), language) ? last : text.length;
       // What it says of itself is shown in whole sentences: a life that it makes up often shows at the end of one.
       const whole = wantsItself && language === "en" ? last : text.length;
-      return Math.min(line, tail, word, introduction, call, english, whole);
+      const claim = mayClaim ? halfClaim(text) : text.length;
+      return Math.min(line, tail, word, introduction, call, english, whole, claim);
     },
+    insteadOf: (fault) => (fault === "claim" ? NOTHING_DONE : null),
   };
 }
 
@@ -264,17 +279,6 @@ function isMoreEnglish(text: string, language: Language): boolean {
 
 /** Whether there is more English in it than a name or a loanword. A small model falls back to English. */
 const isEnglish = (text: string): boolean => countLittleWords(text).en >= 2 && languageOf(text) === "en";
-
-/** Whether the text introduces its speaker by a name that appears nowhere in the conversation. */
-function givesOtherName(text: string, known: ReadonlySet<string>): boolean {
-  for (const [whole, introduced, am] of text.matchAll(INTRODUCTION)) {
-    const name = introduced ?? am ?? "";
-    // Only a capitalised word is a name, and the end of the text may be half of one.
-    if (!/^\p{Lu}/u.test(name) || text.endsWith(whole)) continue;
-    if (!known.has(name.toLowerCase())) return true;
-  }
-  return false;
-}
 
 /** Where "I am well, Unit" begins to call the user by the agent's name; the text's length if it does not. */
 function halfCall(text: string, name: string): number {

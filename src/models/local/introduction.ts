@@ -61,3 +61,23 @@ export function introductionsFor(question: string, messages: readonly ChatMessag
   const isShort = role !== undefined && wordsOf(role).length <= ROLE_WORDS;
   return asksWho(question) && name !== null && isShort ? INTRODUCTIONS[language](name, role) : [];
 }
+
+const INTRODUCTION =
+  /(?:\bmy name(?: is|['’]s)|\bcall me|\b(?:ich heiße|mein name ist)|\b(?:me llamo|mi nombre es))\s+(\p{L}+)|\bI(?: am|['’]m) (\p{Lu}\p{Ll}+)/giu;
+/** The beginning of such an introduction, up to part of the name. */
+const HALF_INTRODUCTION =
+  /(?<![\p{L}])(?:my name(?: is|['’]s)?|call me|mein name(?: ist)?|ich heiße|me llamo|mi nombre(?: es)?|I(?: am|['’]m))\s*\p{L}*$/iu;
+
+/** Where an introduction may begin whose name is not whole yet; the text's length if none does. */
+export const halfIntroduction = (text: string): number => HALF_INTRODUCTION.exec(text)?.index ?? text.length;
+
+/** Whether the text introduces its speaker by a name that appears nowhere in the conversation. */
+export function givesOtherName(text: string, known: ReadonlySet<string>): boolean {
+  for (const [whole, introduced, am] of text.matchAll(INTRODUCTION)) {
+    const name = introduced ?? am ?? "";
+    // Only a capitalised word is a name, and the end of the text may be half of one.
+    if (!/^\p{Lu}/u.test(name) || text.endsWith(whole)) continue;
+    if (!known.has(name.toLowerCase())) return true;
+  }
+  return false;
+}
