@@ -25,9 +25,12 @@ const LACK =
 const ASK = "(?:(?:so|please|pls|now|then|just|can you|could you) )*";
 const END = "(?:,? (?:please|pls|plz|thanks|thank you|thx|for me))*[\\s.!]*$";
 const ASKED = "(?:,? (?:please|pls|plz|thanks|thank you|thx))*[\\s?.!]*$";
-/** "My birthday is on 3 May", but not "my love". */
-const STATEMENT =
-  "(?:(?:i|we) \\w+ [^?]+?|(?:my|our|the)\\b[^?]*?\\b(?:is|are|was|were|ha[sd]|likes?|loves?|prefers?|lives?|works?|hates?|needs?|goes|starts|ends|comes|leaves)\\b[^?]+?)";
+const VERB =
+  "(?:is|are|was|were|ha[sd]|likes?|loves?|prefers?|lives?|works?|hates?|needs?|wants?|goes|starts|ends|comes|leaves|plays|drinks|eats|speaks)";
+/** "My birthday is on 3 May", "Tom's birthday is 7 June", but not "my love". */
+const NAMED = "(?-i:\\p{Lu})[\\p{L}'’-]*(?: (?-i:\\p{Lu})[\\p{L}'’-]*)*(?: [\\p{L}-]+){0,3}?";
+const SOMEBODYS = "(?!(?:that|it|what|who|there|here|he|she|let)['’])[\\p{L}-]+['’]s(?: [\\p{L}-]+){1,3}?";
+const STATEMENT = `(?:(?:i|we) \\w+ [^?]+?|(?:(?:my|our|the)\\b[^?]*?\\b|(?:${NAMED}|${SOMEBODYS}) )${VERB}\\b[^?]+?)`;
 
 type Groups = Record<"file" | "text" | "by", string>;
 const write = ({ file, text }: Groups): Deed => writing(file, text);
@@ -143,6 +146,7 @@ export const FORMS = [
     note,
   ),
   form(`(?:remember|(?:don['’]?t|do not) forget) (?<text>${STATEMENT})$`, note),
+  form(`(?:remember|(?:don['’]?t|do not|never) forget) to (?<text>\\S.*)$`, note),
   form(`(?:don['’]?t|do not|never) let me forget (?:to )?(?<text>\\S.*)$`, note),
   form(
     `(?<text>${STATEMENT}),?(?: (?:so|and))? (?:please )?(?:remember|note|keep) (?:that|this|it)(?: in mind)?${END}`,

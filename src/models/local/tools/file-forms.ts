@@ -15,5 +15,5 @@ export const AT_END = "(?:at|to) the (?:end|bottom) of";
 
 /** At the beginning, with any white space for each space. */
 export function spaced(source: string): RegExp {
-  return new RegExp(`^${source.replaceAll(" ", "\\s+")}`, "is");
+  return new RegExp(`^${source.replaceAll(" ", "\\s+")}`, "isu");
 }
