@@ -2,8 +2,9 @@ import { AppError } from "../lib/app-error.ts";
 import { type Clock, secondsUntil } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
 import { addUsage, newUsage, type RunUsage } from "../messages/runs/progress.ts";
-import type { UnkeptListener } from "../messages/runs/unkept-runs.ts";
+import type { Asked, UnkeptListener } from "../messages/runs/unkept-runs.ts";
 import type { ToolCall } from "../models/engine.ts";
+import type { ForcedCall } from "./forced-call.ts";
 
 /** What an agent has answered. */
 export interface Answer {
@@ -30,12 +31,17 @@ export interface Answering {
   cancel(reason: AppError): void;
 }
 
+/** What an agent is asked on this surface. */
+export interface AskedHere extends Asked {
+  /** The call that its answer is to be; null for an answer in words. */
+  forced: ForcedCall | null;
+}
+
 /** Whom to ask what. */
 export interface Ask {
   /** Starts to ask; returns how to cancel. Throws if the agent cannot be asked now. */
   start(listener: UnkeptListener): () => void;
-  /** A function whose input the answer is; null for an answer in words. */
-  chosen: string | null;
+  forced: AskedHere["forced"];
 }
 
 const STOPPED = () =>
@@ -44,7 +50,7 @@ const STOPPED = () =>
   });
 
 /** Asks an agent. `onText` gets each piece of its text as it is written. Throws as `ask` does. */
-export function answer({ start, chosen }: Ask, clock: Clock, onText: (text: string) => void = () => {}): Answering {
+export function answer({ start, forced }: Ask, clock: Clock, onText: (text: string) => void = () => {}): Answering {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   // A client that leaves early waits no longer.
   promise.catch(() => {});
@@ -66,7 +72,7 @@ export function answer({ start, chosen }: Ask, clock: Clock, onText: (text: stri
         break;
       case "delta":
         text += event.text;
-        if (chosen === null) onText(event.text);
+        if (forced === null) onText(event.text);
         break;
       case "usage":
         addUsage(usage, event);
@@ -82,10 +88,10 @@ export function answer({ start, chosen }: Ask, clock: Clock, onText: (text: stri
           reject(new AppError(outcome.code, outcome.message, { retryAfterSeconds }));
         } else if (outcome.kind !== "completed") reject(why ?? STOPPED());
         else {
-          const finish = calls.length > 0 && outcome.finishReason === "stop" ? "tool_calls" : outcome.finishReason;
-          // OpenAI says `stop` of a call that it did not decide on.
           const said =
-            chosen === null ? { text, calls } : { text: "", calls: [{ id: newId("call"), name: chosen, input: text }] };
+            forced === null ? { text, calls } : { text: "", calls: [{ id: newId("call"), ...forced.callOf(text) }] };
+          const usual = forced?.finish ?? (calls.length > 0 ? "tool_calls" : "stop");
+          const finish = outcome.finishReason === "stop" ? usual : outcome.finishReason;
           resolve({ ...said, usage, model, steps, isTainted, finish });
         }
       }

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { untilFirstWrong } from "../lib/until-first-wrong.ts";
-import type { Asked } from "../messages/runs/unkept-runs.ts";
 import type { OutputForm } from "../models/engine.ts";
 import type { AnswerLimits } from "../runtime/protocol.ts";
+import type { AskedHere } from "./answering.ts";
 import {
   FunctionDefinition,
   type FunctionRules,
@@ -11,8 +11,8 @@ import {
   offerFunctions,
   outputFormOf,
   schemaFields,
-  toolChoiceOf,
 } from "./functions.ts";
+import { allowedTools, type ToolChoice, toolChoiceOf } from "./tool-choice.ts";
 import { type Said, toTurns } from "./turns.ts";
 
 const TEXT = "text";
@@ -77,6 +77,7 @@ const Message = z.lazy(() => {
 
 /** The request of a chat completion. What is not listed is ignored. */
 export const ChatRequest = z.lazy(() => {
+  const named = z.object({ type: z.literal("function"), function: z.object({ name: functionName }) });
   const stopText = z.string({ error: STOP }).min(1, { error: STOP }).max(500, { error: STOP });
   return z.object({
     model: modelName,
@@ -93,7 +94,8 @@ export const ChatRequest = z.lazy(() => {
       z.object({ type: z.literal("function", { error: "function" }), function: FunctionDefinition }),
     ).nullish(),
     tool_choice: toolChoiceOf(
-      z.object({ type: z.literal("function"), function: z.object({ name: functionName }) }),
+      named,
+      z.object({ type: z.literal("allowed_tools"), allowed_tools: z.object(allowedTools(named)) }),
     ).nullish(),
     parallel_tool_calls: flag.nullish(),
     response_format: z
@@ -116,18 +118,22 @@ export type ChatRequest = z.output<typeof ChatRequest>;
 type ChatMessage = ChatRequest["messages"][number];
 
 /** What the agent is asked. Throws `invalid_request`. */
-export function askedInChat(request: ChatRequest, rules: FunctionRules & { sees: boolean }): Asked {
+export function askedInChat(request: ChatRequest, rules: FunctionRules & { sees: boolean }): AskedHere {
   const instructions: string[] = [];
   const said: Said[] = [];
   for (const [at, message] of request.messages.entries()) {
     if (message.role === "system" || message.role === "developer") instructions.push(textOf(message.content));
     else said.push(saidOf(message, `messages.${at}`));
   }
-  const offered = request.tool_choice === "none" ? [] : (request.tools ?? []).map((tool) => tool.function);
-  const { functions, chosen } = offerFunctions(offered, chosenInChat(request), rules);
-  if (chosen !== null) instructions.push(chosen.instruction);
-  const output = chosen?.output ?? formOf(request);
+  const offered = (request.tools ?? []).map((tool, at) => ({
+    ...tool.function,
+    param: `tools.${at}.function.parameters`,
+  }));
+  const { functions, forced } = offerFunctions(offered, choiceOf(request), rules);
+  if (forced !== null) instructions.push(forced.instruction);
+  const output = forced?.output ?? formOf(request);
   return {
+    forced,
     ...toTurns(said, "messages", rules.sees),
     extras: {
       functions,
@@ -137,9 +143,12 @@ export function askedInChat(request: ChatRequest, rules: FunctionRules & { sees:
   };
 }
 
-/** The name of the function that is to be called, or null. */
-export const chosenInChat = ({ tool_choice: choice }: ChatRequest): string | null =>
-  typeof choice === "object" && choice !== null ? choice.function.name : null;
+function choiceOf({ tool_choice: choice }: ChatRequest): ToolChoice {
+  if (typeof choice !== "object" || choice === null) return { mode: choice ?? "auto", only: null };
+  if (choice.type === "function") return { mode: "named", only: [choice.function.name] };
+  const { mode, tools } = choice.allowed_tools;
+  return { mode, only: tools.map((tool) => tool.function.name) };
+}
 
 export function limitsOf(
   { temperature, stop }: { temperature?: number | null | undefined; stop?: string | string[] | null | undefined },

@@ -2,6 +2,8 @@ import { z } from "zod";
 import { AppError } from "../lib/app-error.ts";
 import { requireSchema } from "../lib/json-schema.ts";
 import type { OutputForm, ToolDescription } from "../models/engine.ts";
+import { type ForcedCall, forceCall, NO_INPUT, type OfferedFunction } from "./forced-call.ts";
+import type { ToolChoice } from "./tool-choice.ts";
 
 /** The caller's own functions, and the form of answers: what both surfaces have in common. */
 
@@ -30,11 +32,6 @@ export const FunctionDefinition = z.lazy(() =>
 export const functionList = <S extends z.ZodType>(one: S) =>
   z.array(one, { error: "a list of functions" }).max(MAX_FUNCTIONS, { error: `at most ${MAX_FUNCTIONS} functions` });
 
-/** A choice of one function has its name where each surface says: `named`. */
-export const toolChoiceOf = <S extends z.ZodType>(named: S) =>
-  z.union([z.enum(["auto", "none"]), named], {
-    error: "auto, none, or one of the functions by its name: otherwise an agent decides whether it calls one",
-  });
 export const functionName = name;
 
 export const schemaFields = {
@@ -53,13 +50,6 @@ export function outputFormOf(given: SchemaFields | null, param: string): OutputF
 }
 
 type Definition = z.output<typeof FunctionDefinition>;
-
-/** A function that is to be called whatever the agent thinks: its answer is the input of that call. */
-export interface ChosenFunction {
-  output: OutputForm;
-  /** For the agent. */
-  instruction: string;
-}
 
 /** What decides whether an agent may be given functions. */
 export interface FunctionRules {
@@ -84,7 +74,7 @@ function functionsOf(definitions: readonly Definition[], { canCall, isTool }: Fu
   const described = definitions.map(({ name, description, parameters }) => ({
     name,
     description: description ?? "",
-    inputSchema: parameters ?? { type: "object", properties: {} },
+    inputSchema: parameters ?? NO_INPUT,
   }));
   if (JSON.stringify(described).length > MAX_DEFINITIONS) {
     throw refuse(`expected at most ${MAX_DEFINITIONS} characters in all`);
@@ -95,34 +85,27 @@ function functionsOf(definitions: readonly Definition[], { canCall, isTool }: Fu
 /** What of the caller's functions the agent is told. */
 export interface OfferedFunctions {
   functions: ToolDescription[];
-  /** Null where none is chosen by its name. */
-  chosen: ChosenFunction | null;
+  /** Null where the agent decides whether it calls one. */
+  forced: ForcedCall | null;
 }
 
 /**
- * With a chosen one, nothing is asked of the model but a structured answer, so that one which can call no functions serves
- * as well. Throws `invalid_request` as `functionsOf` does, for one that is not offered, and for a schema that cannot be
- * checked.
+ * Where one must be called, nothing is asked of the model but a structured answer, so that one which can call no functions
+ * serves as well. Throws `invalid_request` as `functionsOf` does, for one that is not offered, and for a schema that cannot
+ * be checked.
  */
 export function offerFunctions(
-  offered: readonly Definition[],
-  chosenName: string | null,
+  offered: readonly OfferedFunction[],
+  { mode, only }: ToolChoice,
   rules: FunctionRules,
 ): OfferedFunctions {
-  if (chosenName === null) return { functions: functionsOf(offered, rules), chosen: null };
-  functionsOf(offered, { ...rules, canCall: true });
-  const at = offered.findIndex(({ name }) => name === chosenName);
-  const chosen = offered[at];
-  if (chosen === undefined) {
+  if (mode === "none") return { functions: [], forced: null };
+  const functions = functionsOf(offered, { ...rules, canCall: rules.canCall || mode !== "auto" });
+  if (only?.some((name) => !offered.some((one) => one.name === name))) {
     throw new AppError("invalid_request", "tool_choice: expected the name of one of tools", { param: "tool_choice" });
   }
-  const { name, parameters, description, strict } = chosen;
-  const schema = requireSchema(parameters ?? { type: "object", properties: {} }, `tools.${at}`);
-  return {
-    functions: [],
-    chosen: {
-      output: { name, schema, ...(strict != null && { strict }) },
-      instruction: `Your answer is the input of a call of the function ${name}${description ? `: ${description}` : "."}`,
-    },
-  };
+  const isAllowed = ({ name }: { name: string }) => only === null || only.includes(name);
+  if (mode === "auto") return { functions: functions.filter(isAllowed), forced: null };
+  // OpenAI says `stop` of a call that the model did not choose.
+  return { functions: [], forced: forceCall(offered.filter(isAllowed), mode === "named" ? "stop" : "tool_calls") };
 }

@@ -56,7 +56,7 @@ export const ResponseRecord = z.lazy(() =>
     store: z.boolean(),
     temperature: z.number().nullable(),
     text: z.object({ format: z.looseObject({ type: z.string() }) }),
-    tool_choice: z.union([z.string(), z.object({ type: z.literal("function"), name: z.string() })]),
+    tool_choice: z.union([z.string(), z.looseObject({ type: z.enum(["function", "allowed_tools"]) })]),
     tools: z.array(z.looseObject({ type: z.literal("function"), name: z.string() })),
     top_p: z.null(),
     truncation: z.literal("auto"),

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { untilFirstWrong } from "../lib/until-first-wrong.ts";
-import type { Asked } from "../messages/runs/unkept-runs.ts";
 import type { OutputForm } from "../models/engine.ts";
+import type { AskedHere } from "./answering.ts";
 import { imageUrl, limitsOf, modelName, temperature, tokenCount } from "./chat-input.ts";
 import {
   FunctionDefinition,
@@ -11,8 +11,8 @@ import {
   offerFunctions,
   outputFormOf,
   schemaFields,
-  toolChoiceOf,
 } from "./functions.ts";
+import { allowedTools, type ToolChoice, toolChoiceOf } from "./tool-choice.ts";
 import { type Said, toTurns } from "./turns.ts";
 
 const text = z.string({ error: "text" });
@@ -45,6 +45,8 @@ const Item = z.lazy(() => {
   ]);
 });
 
+const namedFunction = z.object({ type: z.literal("function"), name: functionName });
+
 /** The request of a response. What is not listed is ignored. */
 export const ResponseRequest = z.lazy(() =>
   z.object({
@@ -64,7 +66,10 @@ export const ResponseRequest = z.lazy(() =>
         ...FunctionDefinition.unwrap().shape,
       }),
     ).nullish(),
-    tool_choice: toolChoiceOf(z.object({ type: z.literal("function"), name: functionName })).nullish(),
+    tool_choice: toolChoiceOf(
+      namedFunction,
+      z.object({ type: z.literal("allowed_tools"), ...allowedTools(namedFunction) }),
+    ).nullish(),
     parallel_tool_calls: flag.nullish(),
     text: z
       .object({
@@ -125,30 +130,33 @@ export function askedInResponse(
   { said, instructions }: SaidInRequest,
   before: { said: readonly Said[]; isTainted: boolean },
   rules: FunctionRules & { sees: boolean },
-): Asked {
-  const offered = request.tool_choice === "none" ? [] : (request.tools ?? []);
-  const { functions, chosen } = offerFunctions(offered, chosenInResponse(request), rules);
+): AskedHere {
+  const offered = (request.tools ?? []).map((tool, at) => ({ ...tool, param: `tools.${at}.parameters` }));
+  const { functions, forced } = offerFunctions(offered, choiceOf(request), rules);
   const all = [
     ...(request.instructions ? [request.instructions] : []),
     ...instructions,
-    ...(chosen ? [chosen.instruction] : []),
+    ...(forced ? [forced.instruction] : []),
   ];
   const { turns, isTainted } = toTurns([...before.said, ...said], "input", rules.sees);
   return {
+    forced,
     turns,
     // What was said before is known: it is as it was then, unless this request adds to what was answered.
     isTainted: before.isTainted || (isTainted && said.some(({ kind }) => kind !== "user")),
     extras: {
       functions,
       ...(all.length > 0 && { instructions: all.join("\n\n") }),
-      limits: limitsOf(request, request.max_output_tokens, chosen?.output ?? formOf(request)),
+      limits: limitsOf(request, request.max_output_tokens, forced?.output ?? formOf(request)),
     },
   };
 }
 
-/** The name of the function that is to be called, or null. */
-export const chosenInResponse = ({ tool_choice: choice }: ResponseRequest): string | null =>
-  typeof choice === "object" && choice !== null ? choice.name : null;
+function choiceOf({ tool_choice: choice }: ResponseRequest): ToolChoice {
+  if (typeof choice !== "object" || choice === null) return { mode: choice ?? "auto", only: null };
+  if (choice.type === "function") return { mode: "named", only: [choice.name] };
+  return { mode: choice.mode, only: choice.tools.map(({ name }) => name) };
+}
 
 function formOf({ text: asked }: ResponseRequest): OutputForm | undefined {
   const form = asked?.format;

@@ -12,16 +12,15 @@ import type { Caller } from "../limits/caller.ts";
 import { createSlots } from "../limits/slots.ts";
 import type { Messages } from "../messages/messages.ts";
 import { RUN_ERRORS } from "../messages/routes.ts";
-import type { Asked } from "../messages/runs/unkept-runs.ts";
 import type { ModelAbilities } from "../models/engine.ts";
-import { type Answer, type Ask, answer } from "./answering.ts";
+import { type Answer, type Ask, type AskedHere, answer } from "./answering.ts";
 import { ChatCompletion, chatChunks, chatCompletion, newHeading } from "./chat-answer.ts";
-import { askedInChat, ChatRequest, chosenInChat } from "./chat-input.ts";
+import { askedInChat, ChatRequest } from "./chat-input.ts";
 import { type Embed, EmbeddingRequest, Embeddings } from "./embeddings.ts";
 import type { FunctionRules } from "./functions.ts";
 import { type AgentModels, Model, ModelList } from "./models.ts";
 import { answeredResponse, openResponse, ResponseRecord, responseEvents } from "./response-answer.ts";
-import { askedInResponse, chosenInResponse, ResponseRequest, saidIn } from "./response-input.ts";
+import { askedInResponse, ResponseRequest, saidIn } from "./response-input.ts";
 import type { StoredResponses } from "./stored-responses.ts";
 import { type AnswerWriter, streamAnswer } from "./stream.ts";
 
@@ -77,11 +76,10 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
   };
   const asking = (
     { instance, agent }: FoundAgent,
-    asked: Asked,
-    chosen: string | null,
+    { forced, ...asked }: AskedHere,
     causedRun: (runId: string) => void,
   ): Ask => ({
-    chosen,
+    forced,
     start: (listener) =>
       messages.ask(instance, agent, asked, (event) => {
         if (event.type === "queued") causedRun(event.runId);
@@ -196,7 +194,7 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
       async handle({ caller, body, request, requestId, causedRun }) {
         const input = await body();
         const found = models.agentOf(caller, input.model);
-        const ask = asking(found, askedInChat(input, rulesFor(found.agent)), chosenInChat(input), causedRun);
+        const ask = asking(found, askedInChat(input, rulesFor(found.agent)), causedRun);
         const heading = newHeading(found.agent.agentId, clock.now());
         if (input.stream !== true) return whole(caller, request, 0, ask, (given) => chatCompletion(heading, given));
         const withUsage = input.stream_options?.include_usage === true;
@@ -241,7 +239,7 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
         const save = async (given: Answer) => {
           if (isKept) await stored.add(found, { ...about, answer: given });
         };
-        const ask = asking(found, asked, chosenInResponse(input), causedRun);
+        const ask = asking(found, asked, causedRun);
         if (input.stream === true) return streamed(caller, request, before.bytes, ask, responseEvents(open), save);
         return whole(caller, request, before.bytes, ask, async (given) => {
           await save(given);

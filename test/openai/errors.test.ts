@@ -64,7 +64,6 @@ const form = (schema: object) => ({ response_format: { type: "json_schema", json
 test.each([
   ["n", { n: 2 }],
   ["logprobs", { logprobs: true }],
-  ["tool_choice", { ...named("f"), tool_choice: "required" }],
   ["tool_choice", { ...named("f"), tool_choice: { type: "function", function: { name: "g" } } }],
   ["tool_choice", { tool_choice: { type: "function", function: { name: "f" } } }],
   ["tools", named("read_file")],

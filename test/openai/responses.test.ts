@@ -319,6 +319,7 @@ test.each([
   ["prompt", { prompt: { id: "pmpt_1" } }],
   ["tools.0.type", { tools: [{ type: "web_search" }] }],
   ["tool_choice", { tool_choice: "required" }],
+  ["tool_choice", { tool_choice: { type: "allowed_tools", mode: "auto", tools: [{ type: "mcp", name: "x" }] } }],
   ["input", { input: [{ type: "item_reference", id: "msg_1" }] }],
   ["input", { input: [{ role: "user", content: [{ type: "input_image", image_url: "https://example.org/a.png" }] }] }],
   ["text.format.schema", { text: { format: { type: "json_schema", name: "x", schema: { type: "thing" } } } }],

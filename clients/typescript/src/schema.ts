@@ -7165,12 +7165,27 @@ export interface operations {
                             strict?: boolean | null;
                         };
                     }[] | null;
-                    tool_choice?: (("auto" | "none") | {
+                    tool_choice?: (("auto" | "none" | "required") | {
                         /** @constant */
                         type: "function";
                         function: {
                             /** @example get_weather */
                             name: string;
+                        };
+                    } | {
+                        /** @constant */
+                        type: "allowed_tools";
+                        allowed_tools: {
+                            /** @enum {string} */
+                            mode: "auto" | "required";
+                            tools: {
+                                /** @constant */
+                                type: "function";
+                                function: {
+                                    /** @example get_weather */
+                                    name: string;
+                                };
+                            }[];
                         };
                     }) | null;
                     parallel_tool_calls?: boolean | null;
@@ -7369,11 +7384,22 @@ export interface operations {
                         } | null;
                         strict?: boolean | null;
                     }[] | null;
-                    tool_choice?: (("auto" | "none") | {
+                    tool_choice?: (("auto" | "none" | "required") | {
                         /** @constant */
                         type: "function";
                         /** @example get_weather */
                         name: string;
+                    } | {
+                        /** @constant */
+                        type: "allowed_tools";
+                        /** @enum {string} */
+                        mode: "auto" | "required";
+                        tools: {
+                            /** @constant */
+                            type: "function";
+                            /** @example get_weather */
+                            name: string;
+                        }[];
                     }) | null;
                     parallel_tool_calls?: boolean | null;
                     text?: {
@@ -7528,11 +7554,12 @@ export interface operations {
                                 [key: string]: unknown;
                             };
                         };
-                        tool_choice: string | {
-                            /** @constant */
-                            type: "function";
-                            name: string;
-                        };
+                        tool_choice: string | ({
+                            /** @enum {string} */
+                            type: "function" | "allowed_tools";
+                        } & {
+                            [key: string]: unknown;
+                        });
                         tools: ({
                             /** @constant */
                             type: "function";
