@@ -2,8 +2,9 @@ import { AppError } from "./app-error.ts";
 import { isObject } from "./is-object.ts";
 
 /**
- * JSON Schema, as far as it can be checked in a bounded time: a schema comes from a stranger. Regular expressions are left
- * out, because a malicious one may take forever; what is not supported is refused, never ignored.
+ * JSON Schema, as far as it can be checked in a bounded time: a schema comes from a stranger. A regular expression is never
+ * run, because a malicious one may take forever: `pattern` is for the model, as `format` is. What is not supported is
+ * refused, never ignored.
  */
 
 export type JsonSchema = Record<string, unknown>;
@@ -20,16 +21,15 @@ const TYPES = ["object", "array", "string", "number", "integer", "boolean", "nul
 type TypeName = (typeof TYPES)[number];
 
 /** They describe, and check nothing. `format` is one of them, as the standard has it. */
-const ANNOTATIONS = new Set(
-  "title description default examples example deprecated readOnly writeOnly format $schema $id $comment discriminator".split(
-    " ",
-  ),
-);
+const ANNOTATIONS = new Set([
+  ..."title description default examples example deprecated readOnly writeOnly discriminator".split(" "),
+  ..."format pattern contentEncoding contentMediaType $schema $id $comment".split(" "),
+]);
 const COUNTS = new Set("minLength maxLength minItems maxItems minProperties maxProperties".split(" "));
 const NUMBERS = new Set("minimum maximum exclusiveMinimum exclusiveMaximum multipleOf".split(" "));
 const LISTS = new Set(["anyOf", "oneOf", "allOf", "prefixItems"]);
 const MAPS = new Set(["properties", "$defs", "definitions"]);
-const ONES = new Set(["items", "additionalProperties", "not"]);
+const ONES = new Set(["items", "additionalItems", "additionalProperties", "propertyNames", "not"]);
 
 /** What in a schema cannot be checked, and why, as `"<where>: expected <what>"`; null if all of it can. */
 export function schemaFault(schema: unknown): string | null {
@@ -68,12 +68,13 @@ function keywordFault(name: string, given: unknown, root: unknown, at: string, d
     return null;
   };
   if (ANNOTATIONS.has(name)) return null;
-  if (ONES.has(name)) return faultAt(given, root, at, depth + 1);
+  const isList = LISTS.has(name) || (name === "items" && Array.isArray(given));
+  if (ONES.has(name) && !isList) return faultAt(given, root, at, depth + 1);
   if (MAPS.has(name)) {
     if (!isObject(given)) return expected("an object of schemas");
     return first(Object.entries(given).map(([key, inner]) => faultAt(inner, root, `${at}.${key}`, depth + 1)));
   }
-  if (LISTS.has(name)) {
+  if (isList) {
     if (!Array.isArray(given) || given.length === 0) return expected("a list of schemas");
     return first(given.map((inner, index) => faultAt(inner, root, `${at}.${index}`, depth + 1)));
   }
@@ -167,9 +168,9 @@ export function createSchemaCheck(schema: JsonSchema): SchemaCheck {
       return null;
     };
     const checkItems = (inner: JsonSchema, part: unknown[], at: string): string | null => {
-      const first = listOf(inner.prefixItems);
+      const { first, others } = itemsOf(inner);
       for (const [index, item] of part.entries()) {
-        const of = index < first.length ? first[index] : inner.items;
+        const of = index < first.length ? first[index] : others;
         const fault = of === undefined ? null : check(of, item, `${at}[${index}]`);
         if (fault !== null) return fault;
       }
@@ -182,6 +183,10 @@ export function createSchemaCheck(schema: JsonSchema): SchemaCheck {
         if (!Object.hasOwn(part, name)) return `${of(name)} is missing`;
       }
       for (const [name, item] of Object.entries(part)) {
+        if (inner.propertyNames !== undefined) {
+          const wrong = check(inner.propertyNames, name, `the name ${of(name).slice(0, 200)}`);
+          if (wrong !== null) return wrong;
+        }
         const isKnown = Object.hasOwn(known, name);
         const rule = isKnown ? known[name] : inner.additionalProperties;
         const fault = rule === undefined ? null : check(rule, item, of(name).slice(0, 200));
@@ -192,6 +197,10 @@ export function createSchemaCheck(schema: JsonSchema): SchemaCheck {
     return check(schema, value, "");
   };
 }
+
+/** What the first items of a list must be, and what all others: draft 7 has both in `items`, and `additionalItems`. */
+export const itemsOf = ({ prefixItems, items, additionalItems }: JsonSchema): { first: unknown[]; others: unknown } =>
+  Array.isArray(items) ? { first: items, others: additionalItems } : { first: listOf(prefixItems), others: items };
 
 const listOf = (given: unknown): unknown[] => (Array.isArray(given) ? given : []);
 

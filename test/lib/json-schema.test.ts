@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { z } from "zod";
 import { createSchemaCheck, type JsonSchema, requireSchema, schemaFault } from "../../src/lib/json-schema.ts";
 
 const person = {
@@ -37,6 +38,13 @@ test.each<[JsonSchema, unknown, string | null]>([
   [{ type: "number", multipleOf: 0.1 }, 0.3, null],
   [tree, { next: { next: { next: 5 } } }, "next.next.next is not object"],
   [{ type: "object", additionalProperties: { type: "number" } }, { a: "x" }, "a is not number"],
+  [{ items: [{ type: "string" }, { type: "number" }], additionalItems: false }, ["a", 1], null],
+  [{ items: [{ type: "string" }, { type: "number" }], additionalItems: false }, ["a", 1, 2], "[2] is not allowed"],
+  [{ items: [{ type: "string" }] }, [1], "[0] is not string"],
+  [{ properties: { to: { propertyNames: { enum: ["a", "b"] } } } }, { to: { b: 1 } }, null],
+  [{ properties: { to: { propertyNames: { enum: ["a"] } } } }, { to: { b: 1 } }, 'the name to.b is none of ["a"]'],
+  [{ propertyNames: { type: "string", maxLength: 2 } }, { long: 1 }, "the name long has 4 characters"],
+  [{ type: "string", pattern: "^(a+)+$", format: "email", contentEncoding: "base64" }, `${"a".repeat(50)}!`, null],
 ])("%j of %j: %p", (schema, value, fault) => {
   expect(schemaFault(schema)).toBeNull();
   expect(createSchemaCheck(schema)(value)).toBe(fault);
@@ -45,7 +53,10 @@ test.each<[JsonSchema, unknown, string | null]>([
 test.each<[unknown, string]>([
   [[], "schema: expected a JSON Schema"],
   [{ type: "thing" }, "schema.type: expected one of"],
-  [{ properties: { a: { pattern: "(a+)+$" } } }, "schema.properties.a: the keyword pattern is not supported"],
+  [{ properties: { a: { if: {} } } }, "schema.properties.a: the keyword if is not supported"],
+  [{ patternProperties: { "^a": {} } }, "schema: the keyword patternProperties is not supported"],
+  [{ items: [{ type: "thing" }] }, "schema.items.0.type: expected one of"],
+  [{ propertyNames: { type: "thing" } }, "schema.propertyNames.type: expected one of"],
   [{ $ref: "https://example.org/schema" }, "schema.$ref: expected a reference within the schema"],
   [{ $ref: "#/$defs/none" }, "schema.$ref: expected a reference within the schema"],
   [{ anyOf: [] }, "schema.anyOf: expected a list of schemas"],
@@ -54,6 +65,50 @@ test.each<[unknown, string]>([
   [Array.from({ length: 40 }).reduce((inner) => ({ items: inner }), {}), "expected at most 32 levels"],
 ])("a schema that cannot be checked is refused, and not in part ignored: %j", (schema, fault) => {
   expect(schemaFault(schema)).toContain(fault);
+});
+
+test.each(["draft-2020-12", "draft-7"] as const)("what zod writes of everyday types can be checked: %s", (target) => {
+  const given = {
+    email: "ada@example.com",
+    id: "0190f5e2-c4a8-7b3d-8e1f-6a2b4c5d7e90",
+    at: "2026-11-28T12:00:00Z",
+    day: "2026-11-28",
+    code: "AB",
+    url: "https://example.com",
+    file: "aGk=",
+    counts: { a: 1 },
+    moods: { glad: true, sad: false },
+    pair: ["a", 1],
+    kind: { type: "one", value: 1 },
+    size: 3,
+    note: null,
+  };
+  const schema = z.toJSONSchema(
+    z.object({
+      email: z.email(),
+      id: z.uuid(),
+      at: z.iso.datetime(),
+      day: z.iso.date(),
+      code: z.string().regex(/^[A-Z]+$/),
+      url: z.url(),
+      file: z.base64(),
+      counts: z.record(z.string(), z.number()),
+      moods: z.record(z.enum(["glad", "sad"]), z.boolean()),
+      pair: z.tuple([z.string(), z.number()]),
+      kind: z.discriminatedUnion("type", [z.object({ type: z.literal("one"), value: z.int() })]),
+      size: z.int().positive(),
+      note: z.string().nullish(),
+    }),
+    { target },
+  ) as JsonSchema;
+  expect(schemaFault(schema)).toBeNull();
+  const check = createSchemaCheck(schema);
+  expect(check(given)).toBeNull();
+  expect(check({ ...given, pair: ["a", "b"] })).toBe("pair[1] is not number");
+  expect(check({ ...given, counts: { a: "1" } })).toBe("counts.a is not number");
+  expect(check({ ...given, moods: { angry: true, glad: true, sad: true } })).toStartWith(
+    "the name moods.angry is none",
+  );
 });
 
 test("a schema that leads back to itself, or multiplies, is checked in a bounded time", () => {

@@ -34,6 +34,11 @@ test.each<[Record<string, unknown>, string]>([
   [{ enum: ["one", 2, null] }, "2"],
   [{}, '"anything"'],
   [{ type: "array", items: { type: "string", maxLength: 1 } }, '["é","日","🎉"]'],
+  [{ type: "array", items: [{ type: "string" }, { type: "integer" }], additionalItems: false }, '["a",1]'],
+  [{ type: "object", propertyNames: { enum: ["a", "b"] }, additionalProperties: { type: "integer" } }, '{"b":1}'],
+  [{ type: "object", propertyNames: { type: "string", pattern: "^x" } }, '{"xy":1}'],
+  [{ type: "object", required: ["a"], additionalProperties: { type: "integer" } }, '{"a":1}'],
+  [{ type: "string", pattern: "^[a-z]+@[a-z]+$", format: "email" }, '"a@b"'],
 ])("%j may be %s", (schema, text) => {
   const state = after(schema, text);
   expect(state !== null && mayEnd(state)).toBe(true);
@@ -55,6 +60,10 @@ test.each<[Record<string, unknown>, string]>([
   [{ type: "boolean" }, "tr "],
   [{ type: "string", maxLength: 1 }, '"éé'],
   [{ type: "object", properties: { a: false, b: true } }, '{"a'],
+  [{ type: "array", items: [{ type: "string" }], additionalItems: false }, "[1"],
+  [{ type: "array", items: [{ type: "string" }], additionalItems: false }, '["a",'],
+  [{ type: "object", propertyNames: { enum: ["a", "b"] } }, '{"c'],
+  [{ type: "object", required: ["a"], additionalProperties: { type: "integer" } }, '{"a":"'],
 ])("%j can never begin with %s", (schema, text) => {
   expect(after(schema, text)).toBeNull();
 });

@@ -79,7 +79,7 @@ test.each([
   ["max_tokens", { max_tokens: 0 }],
   ["stop", { stop: ["a", "b", "c", "d", "e"] }],
   ["response_format", { response_format: { type: "xml" } }],
-  ["response_format.json_schema.schema", form({ type: "string", pattern: "(a+)+$" })],
+  ["response_format.json_schema.schema", form({ type: "string", if: {} })],
   ["response_format.json_schema.schema", form({ type: "object", description: "x".repeat(17_000) })],
 ])("what cannot be honoured is a BadRequestError about %s", async (param, body) => {
   const error = await chat(body);

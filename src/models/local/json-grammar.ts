@@ -1,9 +1,10 @@
 /**
  * Which bytes may follow in JSON that fits a schema, so that the model can write nothing else. It is a little narrower than
  * JSON: properties come in the schema's order, and what has no bound gets one. What it cannot hold a model to (ranges of
- * numbers, `not`, `allOf`) is left to the check of the whole answer.
+ * numbers, `not`, `allOf`, `pattern`) is left to the check of the whole answer.
  */
 import { isObject } from "../../lib/is-object.ts";
+import { itemsOf } from "../../lib/json-schema.ts";
 import { lazily } from "../../lib/lazily.ts";
 
 type Schema = Record<string, unknown>;
@@ -220,17 +221,17 @@ function ofType(type: unknown, schema: Schema, whole: Whole, depth: number): rea
 }
 
 function arrayOf(schema: Schema, whole: Whole, depth: number): readonly (readonly Part[])[] {
-  const first = listOf(schema.prefixItems);
-  if (schema.items === undefined && first.length === 0 && depth === 0) return [[bytes("[]")]];
-  const deeper = schema.items === undefined ? depth - 1 : depth;
+  const { first, others } = itemsOf(schema);
+  if (others === undefined && first.length === 0 && depth === 0) return [[bytes("[]")]];
+  const deeper = others === undefined ? depth - 1 : depth;
   const least = numberOr(schema.minItems, 0);
   const most = Math.max(
     least,
-    Math.min(numberOr(schema.maxItems, MAX_ITEMS), schema.items === false ? first.length : Number.POSITIVE_INFINITY),
+    Math.min(numberOr(schema.maxItems, MAX_ITEMS), others === false ? first.length : Number.POSITIVE_INFINITY),
   );
   const itemsFrom = (at: number): Part =>
     either(() => {
-      const of = at < first.length ? first[at] : schema.items;
+      const of = at < first.length ? first[at] : others;
       const item = () => [...(at === 0 ? [] : COMMA), valueFor(of, whole, deeper), itemsFrom(at + 1)];
       return [...(at >= least ? [[bytes("]")]] : []), ...(at < most ? [item()] : [])];
     });
@@ -251,7 +252,9 @@ function objectOf(schema: Schema, whole: Whole, depth: number): readonly (readon
   const names = new Set(known.map(([name]) => name));
   const all = [
     ...known,
-    ...[...required].flatMap((name) => (typeof name === "string" && !names.has(name) ? [[name, true] as const] : [])),
+    ...[...required].flatMap((name) =>
+      typeof name === "string" && !names.has(name) ? [[name, schema.additionalProperties || true] as const] : [],
+    ),
   ];
   if (all.length === 0) return freeObject(schema, whole, depth);
   const from = (at: number, isFirst: boolean): Part =>
@@ -267,12 +270,13 @@ function objectOf(schema: Schema, whole: Whole, depth: number): readonly (readon
 /** One whose names the schema does not say. */
 function freeObject(schema: Schema, whole: Whole, depth: number): readonly (readonly Part[])[] {
   if (depth === 0 || schema.additionalProperties === false) return [[bytes("{}")]];
-  const name: Part = { kind: "text", least: 1, most: 40 };
+  const names = isObject(schema.propertyNames) ? schema.propertyNames : {};
+  const name = valueFor({ type: "string", minLength: 1, maxLength: 40, ...names }, whole, 0);
   const value = () => valueFor(schema.additionalProperties ?? true, whole, depth - 1);
   const from = (at: number): Part =>
     either(() => [
       [bytes("}")],
-      ...(at < MAX_ITEMS ? [[...(at === 0 ? [] : COMMA), QUOTE, name, bytes(":"), SPACE, value(), from(at + 1)]] : []),
+      ...(at < MAX_ITEMS ? [[...(at === 0 ? [] : COMMA), name, bytes(":"), SPACE, value(), from(at + 1)]] : []),
     ]);
   return [[bytes("{"), from(0)]];
 }
