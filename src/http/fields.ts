@@ -92,12 +92,19 @@ export const modelLimits = z.lazy(() =>
 export function parse<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
-  const issue = result.error.issues[0];
+  const issue = deepest(result.error.issues[0]);
   // An unknown field's name comes from the caller, and may be as long as the body.
   const field = issue && issue.path.length > 0 ? issue.path.map(String).join(".").slice(0, 200) : "body";
   const expected = issue?.message ?? "another value";
   const message = `${field}: expected ${expected.replace(/^Invalid input: expected /, "")}`;
   throw new AppError("invalid_request", message, field === "body" ? {} : { param: field });
+}
+
+/** Of a value that may be of several kinds, what is wrong within the only one that it can be meant as. */
+function deepest(issue: z.core.$ZodIssue | undefined): z.core.$ZodIssue | undefined {
+  if (issue?.code !== "invalid_union") return issue;
+  const [meant, other] = issue.errors.flatMap(([first]) => (first && first.path.length > 0 ? [first] : []));
+  return meant && !other ? deepest({ ...meant, path: [...issue.path, ...meant.path] }) : issue;
 }
 
 /** A body that changes what it gives, and has to give something. */

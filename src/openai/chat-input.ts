@@ -23,7 +23,6 @@ const MAX_TOKENS = 1_000_000;
 const COUNT = `a whole number from 1 to ${MAX_TOKENS}`;
 const TEMPERATURE = "a number from 0 to 2";
 const MODEL = "the id of an agent";
-const PARTS = "text, or a list of parts of type text";
 const STOP = "text, or a list of at most 4 texts";
 
 /** Fields that both surfaces take. An image is no address: nothing is fetched for a caller. */
@@ -43,11 +42,18 @@ export const tokenCount = z.lazy(() =>
   z.int({ error: COUNT }).min(1, { error: COUNT }).max(MAX_TOKENS, { error: COUNT }),
 );
 
+/** Text, or a list of parts. */
+export const contentOf = <S extends z.ZodType>(part: S, error: string) =>
+  z.union([text, untilFirstWrong(z.array(part))], { error: `text, or a list of ${error}` });
+
 const Message = z.lazy(() => {
   const textPart = z.object({ type: z.literal("text"), text });
-  const textContent = z.union([text, untilFirstWrong(z.array(textPart))], { error: PARTS });
+  const refusalPart = z.object({ type: z.literal("refusal"), refusal: text });
   const imagePart = z.object({ type: z.literal("image_url"), image_url: z.object({ url: imageUrl }) });
+  const onlyText = z.discriminatedUnion("type", [textPart], { error: "a part of type text" });
   const userPart = z.discriminatedUnion("type", [textPart, imagePart], { error: "a part of type text or image_url" });
+  const ownPart = z.discriminatedUnion("type", [textPart, refusalPart], { error: "a part of type text or refusal" });
+  const textContent = contentOf(onlyText, "parts of type text");
   const call = z.object({
     id: text,
     type: z.literal("function", { error: "function" }),
@@ -60,13 +66,12 @@ const Message = z.lazy(() => {
       z.object({ role: z.literal("developer"), content: textContent }),
       z.object({
         role: z.literal("user"),
-        content: z.union([text, untilFirstWrong(z.array(userPart))], {
-          error: "text, or a list of parts of type text or image_url",
-        }),
+        content: contentOf(userPart, "parts of type text or image_url"),
       }),
       z.object({
         role: z.literal("assistant"),
-        content: textContent.nullish(),
+        content: contentOf(ownPart, "parts of type text or refusal").nullish(),
+        refusal: text.nullish(),
         tool_calls: untilFirstWrong(z.array(call, { error: "a list of calls" })).nullish(),
       }),
       z.object({ role: z.literal("tool"), tool_call_id: text, content: textContent }),
@@ -187,17 +192,17 @@ function saidOf(message: Exclude<ChatMessage, { role: "system" | "developer" }>,
         name,
         input,
       }));
-      return { kind: "assistant", text: textOf(message.content ?? ""), calls, param };
+      return { kind: "assistant", text: textOf(message.content ?? message.refusal ?? ""), calls, param };
     }
     case "tool":
       return { kind: "result", callId: message.tool_call_id, text: textOf(message.content), param };
   }
 }
 
-const textOf = (content: string | readonly { type: string; text?: string }[]): string =>
+const textOf = (content: string | readonly { type: string; text?: string; refusal?: string }[]): string =>
   typeof content === "string"
     ? content
     : content
-        .map(({ text = "" }) => text)
+        .map(({ text, refusal = "" }) => text ?? refusal)
         .join("\n")
         .trim();

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { untilFirstWrong } from "../lib/until-first-wrong.ts";
 import type { OutputForm } from "../models/engine.ts";
 import type { AskedHere } from "./answering.ts";
-import { imageUrl, limitsOf, modelName, temperature, tokenCount } from "./chat-input.ts";
+import { contentOf, imageUrl, limitsOf, modelName, temperature, tokenCount } from "./chat-input.ts";
 import {
   FunctionDefinition,
   type FunctionRules,
@@ -22,27 +22,37 @@ const absent = (why: string) => z.null({ error: `nothing: ${why}` }).optional();
 
 const INPUT =
   "text, or a list of messages, function calls and their outputs, neither of them empty; images as data URLs";
+const ITEM = "an item of type message, function_call, function_call_output or reasoning";
+const PART = "a part of type input_text, output_text, input_image or refusal";
+const OUTPUT_PART = "a part of type input_text or output_text: an agent reads results as text";
+const ROLE = "a role: user, assistant, system or developer";
 const FORM = "a type: text, json_object or json_schema";
 
 const Item = z.lazy(() => {
   const textPart = z.object({ type: z.enum(["input_text", "output_text"]), text });
   const imagePart = z.object({ type: z.literal("input_image"), image_url: imageUrl });
-  const content = z.union([text, untilFirstWrong(z.array(z.union([textPart, imagePart])))]);
+  const refusalPart = z.object({ type: z.literal("refusal"), refusal: text });
+  const part = z.discriminatedUnion("type", [textPart, imagePart, refusalPart], { error: PART });
+  const outputPart = z.discriminatedUnion("type", [textPart], { error: OUTPUT_PART });
 
-  return z.union([
-    z.object({ type: z.literal("function_call"), call_id: text, name: text, arguments: text }),
-    z.object({
-      type: z.literal("function_call_output"),
-      call_id: text,
-      output: z.union([text, untilFirstWrong(z.array(textPart))]),
-    }),
-    z.object({ type: z.literal("reasoning") }),
-    z.object({
-      type: z.literal("message").optional(),
-      role: z.enum(["user", "assistant", "system", "developer"]),
-      content,
-    }),
-  ]);
+  return z.discriminatedUnion(
+    "type",
+    [
+      z.object({
+        type: z.literal("message").optional(),
+        role: z.enum(["user", "assistant", "system", "developer"], { error: ROLE }),
+        content: contentOf(part, "parts"),
+      }),
+      z.object({ type: z.literal("function_call"), call_id: text, name: text, arguments: text }),
+      z.object({
+        type: z.literal("function_call_output"),
+        call_id: text,
+        output: contentOf(outputPart, "parts"),
+      }),
+      z.object({ type: z.literal("reasoning") }),
+    ],
+    { error: ITEM },
+  );
 });
 
 const namedFunction = z.object({ type: z.literal("function"), name: functionName });
@@ -170,10 +180,12 @@ function formOf({ text: asked }: ResponseRequest): OutputForm | undefined {
   }
 }
 
-type Content = string | readonly ({ text: string } | { image_url: string })[];
+type Content = string | readonly ({ text: string } | { refusal: string } | { image_url: string })[];
 
 const textOf = (content: Content): string =>
-  typeof content === "string" ? content : content.flatMap((part) => ("text" in part ? [part.text] : [])).join("\n");
+  typeof content === "string"
+    ? content
+    : content.flatMap((part) => ("text" in part ? [part.text] : "refusal" in part ? [part.refusal] : [])).join("\n");
 
 const imagesOf = (content: Content): string[] =>
   typeof content === "string" ? [] : content.flatMap((part) => ("image_url" in part ? [part.image_url] : []));

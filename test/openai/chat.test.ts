@@ -83,6 +83,22 @@ test("the caller's conversation is what the model gets, with calls and their res
   ]);
 });
 
+test("a refusal in the caller's conversation is what the agent said", async () => {
+  const refusal = "I will not.";
+  await it.client.chat.completions.create({
+    model: it.agent,
+    messages: [
+      user("Open it."),
+      { role: "assistant", content: null, refusal },
+      user("Why?"),
+      { role: "assistant", content: [{ type: "refusal", refusal }] },
+      user("Please."),
+    ],
+  });
+  const said = it.asked().filter(({ role }) => role === "assistant");
+  expect(said.map(({ content }) => content)).toEqual([refusal, refusal]);
+});
+
 test("a call that the token limit has cut off is told by its reason, whole or streamed", async () => {
   const cut = { kind: "tools" as const, calls: [{ name: "get_weather", arguments: '{"ci' }], finish: "length" };
   it.mock.script(cut, cut);

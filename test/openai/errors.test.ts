@@ -88,11 +88,64 @@ test.each([
   expect(error.param).toStartWith(param);
 });
 
+const ITEM = "expected an item of type message, function_call, function_call_output or reasoning";
+const PIXEL = "data:image/png;base64,iVBORw0KGgo=";
+
 test.each([
   ["/chat/completions", { messages: [] }, "messages: expected at least one message"],
   ["/chat/completions", { messages, max_tokens: 1e9 }, "max_tokens: expected a whole number from 1"],
   ["/responses", { input: [] }, "input: expected text, or a list of messages"],
   ["/responses", { input: "" }, "input: expected text, or a list of messages"],
+  ["/responses", { input: [], previous_response_id: "resp_1" }, "input: expected text, or a list of messages"],
+  ["/responses", { input: [...messages, { type: "computer_call", id: "x" }] }, `input.1.type: ${ITEM}`],
+  ["/responses", { input: ["hi"] }, `input.0: ${ITEM}`],
+  ["/responses", { input: [{ role: "tool", content: "x" }] }, "input.0.role: expected a role: user, assistant"],
+  ["/responses", { input: [{ role: "user" }] }, "input.0.content: expected text, or a list of parts"],
+  [
+    "/responses",
+    {
+      input: [
+        {
+          role: "user",
+          content: [
+            { type: "input_text", text: "a" },
+            { type: "input_file", file_id: "f" },
+          ],
+        },
+      ],
+    },
+    "input.0.content.1.type: expected a part of type input_text, output_text, input_image or refusal",
+  ],
+  [
+    "/responses",
+    { input: [{ role: "user", content: [{ type: "input_image", image_url: "https://example.org/cat.png" }] }] },
+    "input.0.content.0.image_url: expected a data URL of an image",
+  ],
+  [
+    "/responses",
+    { input: [{ type: "function_call_output", call_id: "a", output: [{ type: "input_image", image_url: PIXEL }] }] },
+    "input.0.output.0.type: expected a part of type input_text or output_text: an agent reads results as text",
+  ],
+  [
+    "/chat/completions",
+    {
+      messages: [
+        {
+          role: "user",
+          content: [
+            { type: "text", text: "a" },
+            { type: "file", file: {} },
+          ],
+        },
+      ],
+    },
+    "messages.0.content.1.type: expected a part of type text or image_url",
+  ],
+  [
+    "/chat/completions",
+    { messages: [{ role: "user", content: [image] }] },
+    "messages.0.content.0.image_url.url: expected",
+  ],
   ["/embeddings", { input: [] }, "input: expected text, or a list of 1 to 256 texts"],
   [
     "/embeddings",

@@ -69,7 +69,7 @@ test.each([
   ["dimensions", { dimensions: 64 }],
   ["input", { input: [] }],
   ["input", { input: "" }],
-  ["input", { input: [1, 2, 3] }],
+  ["input.0", { input: [1, 2, 3] }],
   ["input", { input: Array.from({ length: 257 }, () => "x") }],
   ["encoding_format", { encoding_format: "hex" }],
 ])("an embedding that cannot be made is 400 about %s", async (param, body) => {

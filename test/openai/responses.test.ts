@@ -300,6 +300,24 @@ test("a function that is chosen by its name is called, and its result continues 
   expect(next.output_text).toBe("Yes.");
 });
 
+test("a refusal among the items is what the agent said", async () => {
+  await it.client.responses.create({
+    model: it.agent,
+    input: [
+      { role: "user", content: "Open it." },
+      {
+        type: "message",
+        id: "msg_1",
+        status: "completed",
+        role: "assistant",
+        content: [{ type: "refusal", refusal: "I will not." }],
+      },
+      { role: "user", content: "Why?" },
+    ],
+  });
+  expect(it.asked().map(({ content }) => content)).toEqual(["Open it.", "I will not.", "Why?"]);
+});
+
 test("an answer that had to end early is incomplete, and a model that fails ends the stream with response.failed", async () => {
   it.mock.script({ kind: "text", tokens: ["Once upon"], finish: "length" });
   const short = await it.client.responses.create({ model: it.agent, input: "a story", max_output_tokens: 2 });
@@ -320,8 +338,6 @@ test.each([
   ["tools.0.type", { tools: [{ type: "web_search" }] }],
   ["tool_choice", { tool_choice: "required" }],
   ["tool_choice", { tool_choice: { type: "allowed_tools", mode: "auto", tools: [{ type: "mcp", name: "x" }] } }],
-  ["input", { input: [{ type: "item_reference", id: "msg_1" }] }],
-  ["input", { input: [{ role: "user", content: [{ type: "input_image", image_url: "https://example.org/a.png" }] }] }],
   ["text.format.schema", { text: { format: { type: "json_schema", name: "x", schema: { type: "thing" } } } }],
 ])("what cannot be honoured is 400 about %s", async (param, body) => {
   const asked = { model: it.agent, input: "hi", ...body } as OpenAI.Responses.ResponseCreateParams;

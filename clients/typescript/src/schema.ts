@@ -7119,11 +7119,16 @@ export interface operations {
                     } | {
                         /** @constant */
                         role: "assistant";
-                        content?: (string | {
+                        content?: (string | ({
                             /** @constant */
                             type: "text";
                             text: string;
-                        }[]) | null;
+                        } | {
+                            /** @constant */
+                            type: "refusal";
+                            refusal: string;
+                        })[]) | null;
+                        refusal?: string | null;
                         tool_calls?: {
                             id: string;
                             /** @constant */
@@ -7333,6 +7338,25 @@ export interface operations {
                     model: string;
                     input: string | ({
                         /** @constant */
+                        type?: "message";
+                        /** @enum {string} */
+                        role: "user" | "assistant" | "system" | "developer";
+                        content: string | ({
+                            /** @enum {string} */
+                            type: "input_text" | "output_text";
+                            text: string;
+                        } | {
+                            /** @constant */
+                            type: "input_image";
+                            /** @example data:image/png;base64,iVBORw0KGgo= */
+                            image_url: string;
+                        } | {
+                            /** @constant */
+                            type: "refusal";
+                            refusal: string;
+                        })[];
+                    } | {
+                        /** @constant */
                         type: "function_call";
                         call_id: string;
                         name: string;
@@ -7349,21 +7373,6 @@ export interface operations {
                     } | {
                         /** @constant */
                         type: "reasoning";
-                    } | {
-                        /** @constant */
-                        type?: "message";
-                        /** @enum {string} */
-                        role: "user" | "assistant" | "system" | "developer";
-                        content: string | ({
-                            /** @enum {string} */
-                            type: "input_text" | "output_text";
-                            text: string;
-                        } | {
-                            /** @constant */
-                            type: "input_image";
-                            /** @example data:image/png;base64,iVBORw0KGgo= */
-                            image_url: string;
-                        })[];
                     })[];
                     instructions?: string | null;
                     previous_response_id?: string | null;
