@@ -54,11 +54,11 @@ export interface TokenCounts {
   completionTokens: number;
 }
 
-/** What so many tokens cost, in millionths of a US dollar, rounded up; null without a price. */
+/** What so many tokens cost, in millionths of a US dollar, rounded up, at most the largest exact number; null without a price. */
 export function costOfTokens(price: ModelPrice | undefined, counts: TokenCounts): number | null {
   if (price === undefined) return null;
   const { promptTokens, cachedTokens, completionTokens } = counts;
   const parts =
     (promptTokens - cachedTokens) * price.prompt + cachedTokens * price.cached + completionTokens * price.completion;
-  return Math.ceil(parts / MILLION);
+  return Math.min(Math.ceil(parts / MILLION), Number.MAX_SAFE_INTEGER);
 }

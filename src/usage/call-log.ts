@@ -1,3 +1,4 @@
+import { boundedSum } from "../lib/bounded-sum.ts";
 import { dayOf } from "../lib/calendar.ts";
 import { withTimeout } from "../lib/concurrency.ts";
 import type { RunTally } from "../runtime/model-call.ts";
@@ -239,8 +240,8 @@ function addTo(totals: Map<string, DayTotals>, kind: UsageKind, call: StoredCall
   }
   row.runs += runs;
   row.modelCalls++;
-  row.promptTokens += promptTokens;
-  row.cachedTokens += cachedTokens;
-  row.completionTokens += completionTokens;
-  if (cost !== null) row.cost = (row.cost ?? 0) + cost;
+  row.promptTokens = boundedSum(row.promptTokens, promptTokens);
+  row.cachedTokens = boundedSum(row.cachedTokens, cachedTokens);
+  row.completionTokens = boundedSum(row.completionTokens, completionTokens);
+  if (cost !== null) row.cost = boundedSum(row.cost ?? 0, cost);
 }

@@ -47,7 +47,7 @@ export function usageQueries(db: Db) {
     db.select().from(modelCalls).where(gt(modelCalls.callSeq, mark)).orderBy(asc(modelCalls.callSeq)).limit(p("limit")),
   );
   const setMark = prepared(db, () => db.update(modelUsageMark).set(placeholdersOf(["callSeq"])));
-  const plus = (name: string) => sql.raw(`${name} + excluded.${name}`);
+  const plus = (name: string) => sql.raw(`min(${name} + excluded.${name}, ${MOST})`);
   const addTotals = prepared(db, () =>
     db
       .insert(modelUsage)
@@ -60,14 +60,16 @@ export function usageQueries(db: Db) {
           promptTokens: plus("prompt_tokens"),
           cachedTokens: plus("cached_tokens"),
           completionTokens: plus("completion_tokens"),
-          cost: sql.raw("CASE WHEN excluded.cost IS NULL THEN cost ELSE coalesce(cost, 0) + excluded.cost END"),
+          cost: sql.raw(
+            `CASE WHEN excluded.cost IS NULL THEN cost ELSE min(coalesce(cost, 0) + excluded.cost, ${MOST}) END`,
+          ),
         },
       }),
   );
 
   const sums = {
-    tokens: sql<number>`coalesce(sum(prompt_tokens + completion_tokens), 0)`,
-    cost: sql<number>`coalesce(sum(cost), 0)`,
+    tokens: boundedTotal("prompt_tokens + completion_tokens"),
+    cost: boundedTotal("cost"),
   };
   const totalled = prepared(db, () =>
     db
@@ -130,19 +132,19 @@ export function usageQueries(db: Db) {
       .select({
         runs: sql<number>`sum(runs)`,
         modelCalls: sql<number | null>`sum(model_calls)`,
-        promptTokens: sql<number>`sum(prompt_tokens)`,
-        cachedTokens: sql<number>`sum(cached_tokens)`,
-        completionTokens: sql<number>`sum(completion_tokens)`,
-        cost: sql<number | null>`sum(cost)`,
+        promptTokens: boundedTotal("prompt_tokens"),
+        cachedTokens: boundedTotal("cached_tokens"),
+        completionTokens: boundedTotal("completion_tokens"),
+        cost: sql<number | null>`CASE WHEN count(cost) > 0 THEN ${boundedTotal("cost")} END`,
       })
       .from(modelUsage)
       .where(and(ofDays, eq(modelUsage.name, p("name")))),
   );
 
   const addToRun = db.$client.query<never, [number, number, number | null, string | null]>(
-    `UPDATE runs SET prompt_tokens = prompt_tokens + ?1, completion_tokens = completion_tokens + ?2,
-       cached_tokens = coalesce(cached_tokens, 0),
-       cost = CASE WHEN ?3 IS NULL THEN cost ELSE coalesce(cost, 0) + ?3 END WHERE run_id = ?4`,
+    `UPDATE runs SET prompt_tokens = min(prompt_tokens + ?1, ${MOST}),
+       completion_tokens = min(completion_tokens + ?2, ${MOST}), cached_tokens = coalesce(cached_tokens, 0),
+       cost = CASE WHEN ?3 IS NULL THEN cost ELSE min(coalesce(cost, 0) + ?3, ${MOST}) END WHERE run_id = ?4`,
   );
   const warnOnce = db.$client.query<never, [string, string, string, string]>(
     "INSERT OR IGNORE INTO budget_warnings (scope, owner_id, name, period) VALUES (?, ?, ?, ?)",
@@ -196,6 +198,10 @@ export function usageQueries(db: Db) {
       warnOnce.run(scope, ownerId, name, period).changes > 0,
   };
 }
+
+/** Sums stop here, as `boundedSum` does: beyond it SQLite makes them REAL, which no INTEGER column takes. */
+const MOST = Number.MAX_SAFE_INTEGER;
+const boundedTotal = (figure: string) => sql<number>`min(total(${sql.raw(figure)}), ${sql.raw(String(MOST))})`;
 
 const NOTHING: Spent = { tokens: 0, cost: 0 };
 

@@ -84,6 +84,18 @@ test("a call that reports no usage is counted by an estimate, never as nothing",
   expect(body.usage).toEqual({ promptTokens, completionTokens, totalTokens: promptTokens + completionTokens });
 });
 
+test.each([9_007_199_254_740_991, 10_000_001])(
+  "a server that reports %p tokens, more than a call can take, is estimated, and its run ends",
+  async (many) => {
+    const usage = { prompt_tokens: many, completion_tokens: many };
+    it.when("greedy", { kind: "text", tokens: ["twelve bytes"], usage });
+    const { status, body } = await it.send("greedy");
+    expect({ status, completionTokens: body.usage.completionTokens }).toEqual({ status: 200, completionTokens: 3 });
+    expect(await runs()).toMatchObject([{ status: "completed", usage: { completionTokens: 3 } }]);
+    expect(await ofAgent()).toMatchObject({ runs: 1, modelCalls: 1, completionTokens: 3 });
+  },
+);
+
 test("a try that failed counts as a call", async () => {
   it.when("twice", { kind: "status", status: 503 }, { kind: "text", tokens: ["ok"] });
   await it.send("twice");

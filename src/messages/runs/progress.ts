@@ -1,3 +1,4 @@
+import { boundedSum } from "../../lib/bounded-sum.ts";
 import type { ToolCall, UsageOfCall } from "../../models/engine.ts";
 import { inputAsJson } from "../../runtime/call-input.ts";
 import type { LoopEvent, LoopOutcome } from "../../runtime/protocol.ts";
@@ -54,10 +55,10 @@ export function addUsage(
   usage: RunUsage,
   { promptTokens, completionTokens, cachedTokens = 0, cost = null }: UsageOfCall,
 ): void {
-  usage.promptTokens += promptTokens;
-  usage.completionTokens += completionTokens;
-  usage.cachedTokens = (usage.cachedTokens ?? 0) + cachedTokens;
-  if (cost !== null) usage.cost = (usage.cost ?? 0) + cost;
+  usage.promptTokens = boundedSum(usage.promptTokens, promptTokens);
+  usage.completionTokens = boundedSum(usage.completionTokens, completionTokens);
+  usage.cachedTokens = boundedSum(usage.cachedTokens ?? 0, cachedTokens);
+  if (cost !== null) usage.cost = boundedSum(usage.cost ?? 0, cost);
 }
 
 /** Adds what model calls took. Returns whether there were any. */

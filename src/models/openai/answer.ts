@@ -15,6 +15,8 @@ const MOST_ANSWER = 1024 * KIB;
 const ESCAPED = 4;
 const MAX_TOOL_CALLS = 128;
 const MAX_MODEL_NAME = 200;
+/** More than any model reads or writes in a call. A server that reports more does not count. */
+const MAX_TOKENS_OF_CALL = 10_000_000;
 
 /** Assembles a chat completion from its body: a stream of chunks, or one JSON document. */
 export interface AnswerReader {
@@ -209,4 +211,5 @@ function readUsage(usage: Record<string, unknown>): ModelEvent | null {
   };
 }
 
-const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0;
+const isCount = (value: unknown): value is number =>
+  Number.isInteger(value) && Number(value) >= 0 && Number(value) <= MAX_TOKENS_OF_CALL;
