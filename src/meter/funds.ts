@@ -37,6 +37,8 @@ export interface Funds {
   costOf(instanceId: string): Micros;
   /** The account's balance. */
   balanceOf(accountId: string): Micros;
+  /** What the account's next payment is to settle first, since an earlier one was reversed. */
+  owedBy(accountId: string): Micros;
   /** The balance, and the usage in this calendar month (UTC). */
   standingOf(accountId: string): { balance: Micros; spentThisMonth: Micros };
   /** A running instance's usage that is not in its day's row yet; undefined if it is not running. */
@@ -79,6 +81,7 @@ export function createFunds(parts: FundsParts): Funds {
       return reading ? reading.accrued + unread.costOf(reading) : (rows.find(instanceId)?.accrued ?? 0n);
     },
     balanceOf,
+    owedBy: (accountId) => ledger.accountBalance(accountId).owed,
     standingOf,
     unread(instanceId) {
       const reading = readings.get(instanceId);

@@ -20,7 +20,7 @@ export interface PaymentGatewayParts {
   log: Log;
   audit: Audit;
   ledger: Ledger;
-  meter: Pick<Meter, "balanceOf" | "settle">;
+  meter: Pick<Meter, "balanceOf" | "owedBy" | "settle">;
   /** Who receives the money. */
   recipient: Address;
   settings: {
@@ -62,11 +62,11 @@ export function createPaymentGateway({ settings, publicUrl, ...parts }: PaymentG
   const heads = createHeads(chains, { timeoutMs: deadlineMs });
   const x402 = createX402Support({ url: facilitatorUrl, deadlineMs, store, clock, log, chains, heads, offer });
   const { advertise } = x402;
-  const { balanceOf } = meter;
+  const { balanceOf, owedBy } = meter;
   const health = () => [...chains.values()].flatMap((chain) => chain.health());
   const isCutOff = () => health().every(({ ok }) => ok === false);
   const asked = { recipient, networks, minimumTopUp, topUpAt: publicUrl, isCutOff };
-  const invoices = createInvoices({ store, clock, balanceOf, heads, advertise, ...asked });
+  const invoices = createInvoices({ store, clock, balanceOf, owedBy, heads, advertise, ...asked });
   const payments = createPayments({ ...parts, invoices, chains, confirmations });
   const facilitated = x402.collect(payments.creditSettled);
 

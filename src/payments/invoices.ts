@@ -32,6 +32,8 @@ export interface InvoiceParts {
   store: Store;
   clock: Clock;
   balanceOf(accountId: string): Micros;
+  /** What is taken of the next payment before it counts. */
+  owedBy(accountId: string): Micros;
   recipient: Address;
   /** The configured networks, in the order offered. */
   networks: readonly NetworkName[];
@@ -54,7 +56,7 @@ export interface Wanted {
   retryAfterSeconds?: number | undefined;
   /** The amount that a top-up asked for: the quote is for exactly these cents. */
   amount?: Micros | undefined;
-  /** What the balance lacks. */
+  /** What the balance lacks, with what is owed. */
   missing?: Micros | undefined;
   /** Listed first; otherwise the first configured network is. */
   network?: NetworkName | undefined;
@@ -88,7 +90,7 @@ export interface Invoices {
  * no other open or recent invoice has this amount: it alone identifies who paid (docs/contract/billing.md, Quotes).
  */
 export function createInvoices(parts: InvoiceParts): Invoices {
-  const { store, clock, balanceOf, recipient, networks, heads, minimumTopUp, advertise } = parts;
+  const { store, clock, balanceOf, owedBy, recipient, networks, heads, minimumTopUp, advertise } = parts;
   const rows = invoiceQueries(store.db);
   const withAmount = (amount: Micros) => rows.withAmount(amount, clock.now() - RECENT_MS);
 
@@ -170,10 +172,13 @@ export function createInvoices(parts: InvoiceParts): Invoices {
   return {
     async requireBalance(accountId, minimum, payment) {
       const balance = balanceOf(accountId);
-      const missing = minimum - balance;
+      const isMet = balance >= minimum;
+      const owed = owedBy(accountId);
+      const missing = isMet ? 0n : minimum - balance + owed;
       if (payment?.kind === "refused") throw await quote(accountId, { missing, ...payment });
-      if (missing <= 0n) return;
-      const has = `the balance is ${formatMoney(balance)} ${CURRENCY} and this needs ${formatMoney(minimum)}`;
+      if (isMet) return;
+      const debt = owed > 0n ? `, ${formatMoney(owed)} are owed since a payment was reversed,` : "";
+      const has = `the balance is ${formatMoney(balance)} ${CURRENCY}${debt} and this needs ${formatMoney(minimum)}`;
       throw await quote(accountId, { missing, reason: has, tellHow: true });
     },
     quote,

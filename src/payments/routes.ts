@@ -14,6 +14,7 @@ import type { Payment, Refusal } from "./payment.ts";
 const BillingRecord = record("Billing", () =>
   z.object({
     balance: moneyForm("9.970000"),
+    owed: moneyForm("0.000000").describe("What is taken of the next payment, since an earlier one was reversed"),
     currency: currencyForm,
     pricePerHour: moneyForm("0.030000"),
     minimumLaunchBalance: moneyForm("0.500000").describe("The balance needed to create or start an instance"),
@@ -25,7 +26,7 @@ const BillingRecord = record("Billing", () =>
 );
 
 export interface BillingRouteParts {
-  meter: Pick<Meter, "balanceOf" | "runningInstances" | "emptyAt">;
+  meter: Pick<Meter, "balanceOf" | "owedBy" | "runningInstances" | "emptyAt">;
   pricePerHour: Micros;
   minimumLaunchBalance: Micros;
   minimumTopUp: Micros;
@@ -66,6 +67,7 @@ export function billingRoutes(parts: BillingRouteParts): Route[] {
       answer: BillingRecord,
       handle: ({ caller: { accountId } }) => ({
         balance: formatMoney(meter.balanceOf(accountId)),
+        owed: formatMoney(meter.owedBy(accountId)),
         currency: CURRENCY,
         pricePerHour: formatMoney(parts.pricePerHour),
         minimumLaunchBalance: formatMoney(parts.minimumLaunchBalance),

@@ -26,6 +26,7 @@ test("--json prints the API's own record, and the days and transactions that the
     currency: "USDC",
     pricePerHour: "3.600000",
     minimumLaunchBalance: "0.500000",
+    owed: "0.000000",
     minimumTopUp: "1.000000",
     runningInstances: 1,
     estimatedEmptyAt: expect.stringMatching(/Z$/),

@@ -107,6 +107,7 @@ export const recordOf = (text: string) => ({
   balance: MONEY,
   currency: text,
   pricePerHour: MONEY,
+  owed: MONEY,
   minimumTopUp: MONEY,
   runningInstances: 1,
   estimatedEmptyAt: null,

@@ -35,6 +35,7 @@ function openInvoices(heads: Heads = { base: async () => 7n, polygon: async () =
     store,
     clock,
     balanceOf: (accountId) => balances.get(accountId) ?? 0n,
+    owedBy: () => 0n,
     recipient: "0x00000000000000000000000000000000000000A1",
     networks: Object.keys(heads) as NetworkName[],
     heads: createHeads(new Map(Object.entries(heads).map(([name, head]) => [name as NetworkName, { head }])), {

@@ -66,6 +66,7 @@ test(`after ${STEPS.toLocaleString("en")} payments, replays, thefts and reorgani
   const invoices = createInvoices({
     ...common,
     balanceOf,
+    owedBy: (accountId) => ledger.accountBalance(accountId).owed,
     networks: ["base"],
     heads: createHeads(chains, { spacingMs: 0 }),
     minimumTopUp: 1_000_000n,

@@ -16,7 +16,13 @@ async function paymentsOf({ server, anvil, recipient, clock }: Paying) {
   const { store, ledger, audit } = server.foundation;
   const chains = new Map([["base" as const, createChain({ network: "base", urls: [anvil.url], clock, deadlineMs })]]);
   const balanceOf = (accountId: string) => ledger.accountBalance(accountId).balance;
-  const told = { minimumTopUp: 1_000_000n, topUpAt: () => "", isCutOff: () => false, advertise: advertiseNothing };
+  const told = {
+    owedBy: () => 0n,
+    minimumTopUp: 1_000_000n,
+    topUpAt: () => "",
+    isCutOff: () => false,
+    advertise: advertiseNothing,
+  };
   const parts = { store, clock, balanceOf, recipient, chains, ...told };
   return createPayments({
     ...parts,

@@ -69,6 +69,27 @@ test("if a reversed top-up was spent, instances stop, and the debt is taken from
   expect(booksOf(paying, person)).toEqual({ all: 0n, customer: micros(next.amount) - spent, owed: 0n });
 });
 
+test("whoever pays what a launch asks for gets the instance, although more was owed since a reversal", async () => {
+  await using paying = await startPaying({ confirmations: 2, settings: { ROOST_PRICE_PER_HOUR: "0.50" } });
+  const person = await paying.someone();
+  expect((await person.ask("GET", "/v1/billing")).body.owed).toBe("0.000000");
+  const { amount } = await quoteFor(person);
+  expect((await launch(person, await paying.pay(amount))).status).toBe(201);
+  paying.clock.advance(90 * MINUTE);
+  await paying.anvil.reorg(3);
+  await paying.until(() => statusesOf(paying, "payments")[0] === "reversed");
+  const owed = formatMoney(booksOf(paying, person).owed);
+  expect(micros(owed)).toBeGreaterThanOrEqual(750_000n);
+  expect((await person.ask("GET", "/v1/billing")).body).toMatchObject({ balance: "0.000000", owed });
+
+  const refused = await launch(person);
+  expect(refused.body.error.message).toContain(
+    `the balance is 0.000000 USDC, ${owed} are owed since a payment was reversed, and this needs 0.500000`,
+  );
+  expect((await launch(person, await paying.pay(refused.body.x402.amount))).status).toBe(201);
+  expect(booksOf(paying, person).owed).toBe(0n);
+});
+
 test("a reversed transfer that is mined again and presented is credited again, once", async () => {
   await using paying = await startPaying({ confirmations: 2 });
   const person = await paying.someone();

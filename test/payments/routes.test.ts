@@ -36,6 +36,7 @@ describe("GET /v1/billing", () => {
       status: 200,
       body: {
         balance: "10.000000",
+        owed: "0.000000",
         currency: "USDC",
         pricePerHour: "0.030000",
         minimumLaunchBalance: "0.500000",
@@ -219,6 +220,7 @@ describe("POST /v1/billing/top-up", () => {
     const routes = billingRoutes({
       meter: {
         balanceOf: (accountId) => ledger.accountBalance(accountId).balance,
+        owedBy: () => 0n,
         runningInstances: () => 0,
         emptyAt: () => null,
       },

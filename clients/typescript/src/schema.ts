@@ -1655,6 +1655,11 @@ export interface components {
         Billing: {
             /** @example 9.970000 */
             balance: string;
+            /**
+             * @description What is taken of the next payment, since an earlier one was reversed
+             * @example 0.000000
+             */
+            owed: string;
             /** @constant */
             currency: "USDC";
             /** @example 0.030000 */
@@ -4037,6 +4042,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "balance": "9.970000",
+                     *       "owed": "0.000000",
                      *       "currency": "USDC",
                      *       "pricePerHour": "0.030000",
                      *       "minimumLaunchBalance": "0.500000",

@@ -49,11 +49,13 @@ export async function showBilling(options: ServerOptions & { json?: true }): Pro
 }
 
 function fieldsOf(billing: Records["Billing"], url: string): [name: string, value: string][] {
-  const { balance, currency, pricePerHour, minimumTopUp, runningInstances, estimatedEmptyAt, networks } = billing;
+  const { balance, owed, currency, pricePerHour, minimumTopUp, runningInstances, estimatedEmptyAt, networks } = billing;
   const running = runningInstances === 1 ? "1 instance" : `${runningInstances} instances`;
   const price = `${shortMoney(pricePerHour)} ${currency} an hour for each running instance`;
+  const owedField: [string, string] = ["Owed", `${shortMoney(owed)} ${currency}, taken of the next payment`];
   return [
     ["Balance", `${cents(balance)} ${currency}`],
+    ...(Number(owed) > 0 ? [owedField] : []),
     ["Price", Number(pricePerHour) === 0 ? "this host does not charge" : price],
     ["Running", runningInstances === 0 ? "nothing" : running],
     ["Empty", estimatedEmptyAt === null ? "never, at the current rate" : shortTime(estimatedEmptyAt)],
