@@ -110,8 +110,12 @@ export function createMeter({ store, clock, ledger, pricePerHour, termsOf }: Met
       };
       rows.write(next);
       rows.addDay({ accountId, day, instanceId, runningNs: nowNs - sinceNs, cost: charged.cost });
-      // Live usage between two readings is shown in its day's row, which must therefore exist.
-      if (dayOf(nowMs) !== day) rows.addDay({ accountId, day: dayOf(nowMs), instanceId, runningNs: 0n, cost: 0n });
+      if (dayOf(nowMs) !== day) {
+        // The clock may have been set, to where another price was noted.
+        rows.notePrice(pricePerHour, nowMs);
+        // Live usage between two readings is shown in its day's row, which must therefore exist.
+        rows.addDay({ accountId, day: dayOf(nowMs), instanceId, runningNs: 0n, cost: 0n });
+      }
       readings.put(next);
     }
     rows.setBalance(account);
@@ -194,6 +198,7 @@ export function createMeter({ store, clock, ledger, pricePerHour, termsOf }: Met
     start(instanceId, accountId) {
       if (readings.get(instanceId)) return;
       store.transaction(() => {
+        rows.notePrice(pricePerHour, clock.now());
         // After nothing was running, the account is warned again.
         if (readings.countOf(accountId) === 0)
           rows.setBalance({ ...ledger.accountBalance(accountId), runwayWarned: null });

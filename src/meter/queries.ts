@@ -1,4 +1,4 @@
-import { and, between, eq, sql } from "drizzle-orm";
+import { and, between, desc, eq, lte, sql } from "drizzle-orm";
 import { balances } from "../ledger/schema.ts";
 import { daysOf } from "../lib/calendar.ts";
 import type { Micros } from "../lib/money.ts";
@@ -85,6 +85,14 @@ export function meterQueries(db: Db) {
       .from(usageDays)
       .where(and(eq(usageDays.accountId, p("accountId")), between(usageDays.day, p("first"), p("last")))),
   );
+  const priceAt = prepared(db, () =>
+    db
+      .select()
+      .from(prices)
+      .where(lte(prices.since, p("since")))
+      .orderBy(desc(prices.since))
+      .limit(1),
+  );
 
   return {
     find: (instanceId: string) => find.get({ instanceId }),
@@ -108,9 +116,9 @@ export function meterQueries(db: Db) {
     },
     /** Meters with usage that is not in the journal. */
     unposted: () => db.select().from(meters).where(sql`${meters.unposted} > 0`).all(),
+    /** Notes that this is the price from `since` on. Rows after it are of a clock that was ahead. */
     notePrice(pricePerHour: Micros, since: number): void {
-      const last = db.select().from(prices).orderBy(sql`${prices.since} DESC`).limit(1).get();
-      if (last?.pricePerHour === pricePerHour) return;
+      if (priceAt.get({ since })?.pricePerHour === pricePerHour) return;
       db.insert(prices)
         .values({ since, pricePerHour })
         .onConflictDoUpdate({ target: prices.since, set: { pricePerHour } })

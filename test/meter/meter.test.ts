@@ -145,6 +145,51 @@ describe("the journal", () => {
   });
 });
 
+describe("the books agree with the price of each day", () => {
+  const passHour = () => {
+    metered.clock.advance(HOUR);
+    settle();
+    checkBooks(metered);
+  };
+
+  test("where the clock was set back to before the price was changed, and the host started again", () => {
+    metered.run(payer);
+    passHour();
+    metered.clock.step(5 * DAY);
+    metered.crash(60_000n);
+    passHour();
+    metered.clock.step(-3 * DAY);
+    metered.crash(60_000n);
+    passHour();
+  });
+
+  test("where it was set back while the host ran, and where it comes to the later price again", () => {
+    metered.run(payer);
+    passHour();
+    metered.clock.step(5 * DAY);
+    metered.crash(60_000n);
+    passHour();
+    metered.clock.step(-3 * DAY);
+    settle();
+    passHour();
+    metered.crash(90_000n);
+    passHour();
+    for (let hours = 0; hours < 5 * 24; hours++) passHour();
+    metered.run(payer);
+    passHour();
+  });
+
+  test("where it was set back while nothing was running", () => {
+    metered.clock.step(5 * DAY);
+    metered.crash(10_000n);
+    metered.clock.step(DAY);
+    metered.crash(60_000n);
+    metered.clock.step(-DAY);
+    metered.run(payer);
+    passHour();
+  });
+});
+
 describe("at the end of the balance", () => {
   test("everything stops in the transaction that finds it, and not a micro-USDC more is charged", () => {
     const poor = metered.account(100n);
