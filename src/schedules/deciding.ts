@@ -31,7 +31,7 @@ export interface DecidingParts {
 }
 
 export interface Deciding {
-  /** Decides about the times that have come, and starts the run of the last of them. Call it in a transaction. */
+  /** Decides about the times that have come, and starts the run of the last of them within the active hours. Call it in a transaction. */
   decide(schedule: Schedule): Slot[];
   /** The same where that has thrown: nothing is started. */
   giveUp(schedule: Schedule): Slot[];
@@ -94,7 +94,7 @@ export function createDeciding(parts: DecidingParts): Deciding {
   /** Why a time is let pass; null if it is to run. */
   function reasonToSkip(schedule: Schedule, slotAt: number, { instance, agent }: FoundAgent): string | null {
     if (instance.status !== "running") return `the instance is ${instance.status}`;
-    if (!isActive(schedule, slotAt)) return `outside the active hours, ${schedule.activeFrom} to ${schedule.activeTo}`;
+    if (!isActive(schedule, slotAt)) return outsideHours(schedule).reason;
     if (schedule.kind === "heartbeat" && dutiesOf(agent) === null) return NO_DUTIES;
     const before = runs.inTurn(agent.agentId).find(({ originId }) => originId === schedule.scheduleId);
     if (before?.status === "waiting") return "the run before it waits for a person or another agent";
@@ -126,9 +126,11 @@ export function createDeciding(parts: DecidingParts): Deciding {
       (slotAt) => !queries.isDecided(scheduleId, slotAt),
     );
     const last = times.at(-1);
+    const lastActive = times.findLast((slotAt) => isActive(schedule, slotAt)) ?? last;
     const slots = times.map((slotAt): Slot => {
       const isLate = now - slotAt > LATE_MS;
-      return { scheduleId, slotAt, ...(slotAt === last ? outcome(schedule, slotAt, isLate) : MISSED) };
+      if (slotAt === lastActive) return { scheduleId, slotAt, ...outcome(schedule, slotAt, isLate) };
+      return { scheduleId, slotAt, ...(isActive(schedule, slotAt) ? MISSED : outsideHours(schedule)) };
     });
     queries.move(scheduleId, { nextAt: nextSlot(recurrence, now), lastSlot: last ?? null });
     slots.forEach(queries.decide);
@@ -154,6 +156,9 @@ const CHANGED = {
   runId: null,
 } as const;
 const MISSED = { status: "missed", reason: "the host was not running at that time", runId: null } as const;
+
+const outsideHours = ({ activeFrom, activeTo }: Schedule) =>
+  ({ status: "skipped", reason: `outside the active hours, ${activeFrom} to ${activeTo}`, runId: null }) as const;
 
 /** From and to as wall times of its zone; `22:00` to `06:00` is over midnight. */
 function isActive({ activeFrom, activeTo, timeZone }: Schedule, at: number): boolean {

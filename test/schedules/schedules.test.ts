@@ -134,6 +134,20 @@ test("after a downtime, the last of the missed times runs once, and each is reco
   ]);
 });
 
+test("after a downtime that ends outside the active hours, the last of the missed times within them runs", async () => {
+  const scheduleId = await hourly("Hello", { activeHours: { from: "08:00", to: "15:00" } });
+  await pass(4 * HOUR + 5 * MINUTE);
+  const outside = { status: "skipped", reason: "outside the active hours, 08:00 to 15:00", runId: null };
+  expect(await slots(scheduleId)).toMatchObject([
+    { slotAt: "2026-11-22T16:00:00.000Z", ...outside },
+    { slotAt: "2026-11-22T15:00:00.000Z", ...outside },
+    { slotAt: "2026-11-22T14:00:00.000Z", status: "ran", reason: "late: the host was not running at that time" },
+    { slotAt: "2026-11-22T13:00:00.000Z", status: "missed", runId: null },
+  ]);
+  expect(await stored(scheduleId)).toMatchObject({ lastSlot: "2026-11-22T16:00:00.000Z" });
+  expect(talk.mock.requests).toHaveLength(1);
+});
+
 test("with skip, none of the missed times runs", async () => {
   const scheduleId = await hourly("Hello", { missed: "skip" });
   await pass(2 * HOUR + 5 * MINUTE);
@@ -221,7 +235,8 @@ test.each<[object, string | null]>([
 });
 
 test("a stopped instance and inactive hours skip a time, and say why", async () => {
-  const scheduleId = await hourly("Hello", { activeHours: { from: "22:00", to: "06:00" }, timeZone: "Asia/Tokyo" });
+  const activeHours = { from: "22:00", to: "06:00" };
+  const scheduleId = await hourly("Hello", { activeHours, timeZone: "Asia/Tokyo", missed: "skip" });
   await pass(HOUR);
   expect(await slots(scheduleId)).toMatchObject([{ status: "ran" }]);
   await pass(9 * HOUR);
