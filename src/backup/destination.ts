@@ -1,4 +1,4 @@
-import { link, mkdir, open, readdir, rm, stat, unlink } from "node:fs/promises";
+import { link, mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { S3Client } from "bun";
 import { shortageOf } from "../lib/free-space.ts";
@@ -70,6 +70,17 @@ export function locate(file: string): { destination: Destination; name: string }
 /** How much larger an archive will be than so far is not known. */
 const SPACE_CHECKED_EVERY = 16 * 1024 * 1024;
 
+/** Unlike a rename, a link fails if the file has appeared meanwhile; but FAT, exFAT and some shares have none. */
+async function giveName(unfinished: string, path: string): Promise<void> {
+  try {
+    await link(unfinished, path);
+  } catch (error) {
+    if (!hasCode(error, "EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS")) throw error;
+    if (await stat(path).catch(() => null)) throw taken(path);
+    await rename(unfinished, path);
+  }
+}
+
 function folderDestination(folder: string): Destination {
   const pathOf = (name: string) => join(folder, name);
 
@@ -94,12 +105,11 @@ function folderDestination(folder: string): Destination {
         size += chunk.length;
       }
       await file.sync();
-      // Unlike a rename, this fails if the file has appeared meanwhile.
-      await link(unfinished, pathOf(name));
+      await giveName(unfinished, pathOf(name));
       return size;
     } finally {
       await file.close();
-      await unlink(unfinished);
+      await rm(unfinished, { force: true });
       syncFolder(folder);
     }
   }
