@@ -76,6 +76,8 @@ export function createMetrics(): Metrics {
           ...shared,
           collect() {
             this.reset();
+            // The library's reset sets one without labels to 0, which is a value too.
+            this.remove({});
             for (const { labels, value } of samples()) this.set(labels, value);
           },
         });

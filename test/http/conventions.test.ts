@@ -128,6 +128,15 @@ describe("the error envelope is on", () => {
   });
 });
 
+test("a metric that has no value shows none", async () => {
+  const { body } = await server.ask("GET", "/metrics");
+  for (const name of ["roost_backup_newest_timestamp_seconds", "roost_backup_overdue"]) {
+    expect(body).toContain(`# TYPE ${name} gauge`);
+    expect(body).not.toMatch(new RegExp(`^${name}\\b`, "m"));
+  }
+  expect(body).toMatch(/^roost_instances_running \d+$/m);
+});
+
 describe("a body over the limit", () => {
   const head = (credential: string) =>
     `POST /v1/instances HTTP/1.1\r\nHost: ${new URL(server.url).host}\r\n${credential}Content-Type: application/json\r\n`;
