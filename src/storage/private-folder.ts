@@ -14,8 +14,8 @@ export const PRIVATE_FILES = [
   "roost.toml",
 ] as const;
 
-/** The operator may own this file, and let the server read it through its group. */
-const CONFIG_FILE = "roost.toml";
+/** Root may own this file, and let the server read it through its mode: nobody else gets into the folder. */
+export const CONFIG_FILE = "roost.toml";
 const ROOT = 0;
 
 /**
@@ -36,7 +36,7 @@ export function makePrivate(dataDir: string, uid: number = whoWeAre()): string[]
   for (const name of PRIVATE_FILES) {
     const path = join(dataDir, name);
     const file = statSync(path, { throwIfNoEntry: false });
-    if (!file || (name === CONFIG_FILE && !isOurs(file, uid))) continue;
+    if (!file || (name === CONFIG_FILE && file.uid !== folder.uid)) continue;
     changes.push(...tighten(path, file, 0o600));
   }
   return changes;

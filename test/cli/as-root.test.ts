@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { lstatSync, mkdirSync, readdirSync } from "node:fs";
+import { chmodSync, lstatSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { BUILDS, unpackBuild } from "../backup/earlier-builds/unpack.ts";
 import { startHub } from "../support/hub.ts";
@@ -62,6 +62,24 @@ describe.skipIf(!canGiveToNobody)("root's commands in the data folder of another
     ).toMatchObject({ code: 0 });
     expect(readdirSync(home.dataDir)).toEqual(expect.arrayContaining(["cache", "models"]));
     expect(foreignIn(home.dataDir)).toEqual([]);
+  });
+
+  test("settings that root has written stay readable to the server, and doctor finds nothing wrong with that", async () => {
+    const dataDir = join(home.folder, "settings");
+    const settings = join(dataDir, "roost.toml");
+    mkdirSync(dataDir, { mode: 0o700 });
+    give(dataDir);
+    writeFileSync(settings, 'networks = "base"');
+    chmodSync(settings, 0o644);
+    expect(await run(home, ["invite", "create", "--data", dataDir])).toMatchObject({ code: 0 });
+    expect(lstatSync(settings).mode & 0o777).toBe(0o644);
+    const disk = async () => {
+      const found = (await run(home, ["doctor", "--data", dataDir, "--json"])).json();
+      return found.find(({ check }: { check: string }) => check === "disk");
+    };
+    expect(await disk()).toMatchObject({ ok: true });
+    chmodSync(settings, 0o600);
+    expect(await disk()).toMatchObject({ ok: false, mend: `chown ${NOBODY}:${NOBODY} '${settings}'` });
   });
 
   test("what a restore puts there is root's, and it says how to give it away, as doctor does", async () => {

@@ -8,7 +8,7 @@ import { describeSystemError, hasCode } from "../../lib/system-error.ts";
 import { listModels, modelsFolder } from "../../models/store/store.ts";
 import { emptiedError, isDamage, openError } from "../../storage/connection.ts";
 import { SCHEMA_VERSION } from "../../storage/migrate.ts";
-import { isOpen, isOurs, modeOf, PRIVATE_FILES } from "../../storage/private-folder.ts";
+import { CONFIG_FILE, isOpen, isOurs, modeOf, PRIVATE_FILES } from "../../storage/private-folder.ts";
 import { checkAuditLog, describeVerdict, findingOf } from "./check-audit.ts";
 import { databaseOf, dataHere, versionOf } from "./data-folder.ts";
 import { type Finding, fail, pass } from "./finding.ts";
@@ -92,7 +92,7 @@ export function checkDisk({ dataDir }: Folder): Finding {
     return fail(`${free} in ${dataDir}`, "free some space: at least 256 MiB are needed");
   const wrong = [
     openToOthers(dataDir, folder),
-    ...PRIVATE_FILES.map((name) => wrongFile(join(dataDir, name), folder)),
+    ...PRIVATE_FILES.map((name) => wrongFile(dataDir, name, folder)),
     ...foldersIn(dataDir).map((path) => wrongFolder(path, folder)),
   ];
   return wrong.find((finding) => finding !== null) ?? pass(`${free}, writable, private`);
@@ -113,10 +113,12 @@ function canBeMade(dataDir: string): Finding {
 const openToOthers = (path: string, file: Stats): Finding | null =>
   isOpen(file) ? fail(`${path} is open to other users (mode ${modeOf(file)})`, `chmod go-rwx '${path}'`) : null;
 
-function wrongFile(path: string, folder: Stats): Finding | null {
+function wrongFile(dataDir: string, name: string, folder: Stats): Finding | null {
+  const path = join(dataDir, name);
   const file = statSync(path, { throwIfNoEntry: false });
   if (!file) return null;
   if (file.uid === folder.uid) return openToOthers(path, file);
+  if (name === CONFIG_FILE && isOurs(file, folder.uid) && (file.mode & 0o044) !== 0) return null;
   return fail(`${path} and its folder belong to different users`, `chown ${folder.uid}:${folder.gid} '${path}'`);
 }
 
