@@ -33,6 +33,8 @@ export interface LoadedConfig {
   config: Config;
   /** Every setting, in the order of the documentation. */
   settings: SettingValue[];
+  /** Of each setting's value, by its name: shows whether another process has the same one, and not which. */
+  digests: ReadonlyMap<string, string>;
 }
 
 /** Settings given as command-line options, which override everything. */
@@ -50,6 +52,7 @@ const CLIENT_VARIABLES = ["ROOST_URL", "ROOST_API_KEY", "ROOST_PROFILE"];
  */
 export function loadConfig(environment: Environment, overrides: Overrides = {}): LoadedConfig {
   const settings: SettingValue[] = [];
+  const digests = new Map<string, string>();
   const problems = unknownVariables(environment);
   const dataDir = overrides.ROOST_DATA_DIR ?? environment.ROOST_DATA_DIR ?? SETTINGS.dataDir.fallback;
   // An invalid data folder is reported below; resolving it must not read the current folder's settings file instead.
@@ -76,11 +79,13 @@ export function loadConfig(environment: Environment, overrides: Overrides = {}):
     }
     if (!setting.isPath || typeof read !== "string" || IS_URL.test(read)) {
       settings.push({ name, value: shown, source });
+      digests.set(name, digestOf(written));
       return read;
     }
     // The same for every command: those of the file do not depend on where one runs.
     const path = source === file.path ? resolve(dirname(file.path), read) : resolve(read);
     settings.push({ name, value: path, source });
+    digests.set(name, digestOf(path));
     return path as T;
   }
   function values<S>(group: S): Values<S> {
@@ -93,8 +98,10 @@ export function loadConfig(environment: Environment, overrides: Overrides = {}):
   const config = values(SETTINGS);
   problems.push(...clashes(config));
   if (problems.length > 0) throw new ConfigError(...problems);
-  return { config, settings };
+  return { config, settings, digests };
 }
+
+const digestOf = (text: string): string => new Bun.CryptoHasher("sha256").update(text).digest("hex");
 
 /** Settings that are valid alone but contradict each other, or name what is not there. An invalid one is undefined here. */
 function clashes(config: Partial<Config>): string[] {

@@ -106,9 +106,9 @@ export const SOURCES: Readonly<Record<string, Source>> = {
 
 /** Models that an operator has added. */
 async function addedModels({ options: { data } }: Typed): Promise<Candidate[]> {
-  const { readConfig } = await import("./operator/data-folder.ts");
+  const { readSettings } = await import("./operator/data-folder.ts");
   const { listModels } = await import("../models/store/store.ts");
-  const { dataDir } = readConfig(data === undefined ? {} : { data }).config;
+  const { dataDir } = readSettings(data === undefined ? {} : { data }).config;
   return listModels(dataDir).map(({ manifest }) => ({ value: manifest.name, description: manifest.architecture }));
 }
 

@@ -11,8 +11,8 @@ const held = new Set<Database>();
 const PROBE_TIMEOUT_MS = 500;
 
 export interface DataFolderLock {
-  /** Writes the server's address into the folder, for commands on this machine, until `release`. */
-  announce(url: string): void;
+  /** Writes the server's address into the folder, for commands on this machine, until `release`; and digests of settings. */
+  announce(url: string, settings?: Record<string, string>): void;
   release(): void;
 }
 
@@ -39,9 +39,9 @@ export function lockDataFolder(dataDir: string, waitMs: number = PROBE_TIMEOUT_M
   }
   held.add(lock);
   return {
-    announce(url) {
+    announce(url, settings = {}) {
       const path = addressFile(dataDir);
-      writeFileSync(`${path}.tmp`, JSON.stringify({ url }), { mode: 0o600 });
+      writeFileSync(`${path}.tmp`, JSON.stringify({ url, settings }), { mode: 0o600 });
       renameSync(`${path}.tmp`, path);
     },
     release() {
@@ -90,16 +90,17 @@ function openLock(path: string): Database {
 }
 
 /**
- * The server that runs on the folder, or null; its `url` is null until it listens. Changes nothing on disk. Throws if the
+ * The server that runs on the folder, or null; its `url` is null until it listens. `settings` are the digests that it has
+ * announced. Changes nothing on disk. Throws if the
  * lock cannot be read.
  */
-export function serverOf(dataDir: string): { url: string | null } | null {
+export function serverOf(dataDir: string): { url: string | null; settings: Record<string, string> } | null {
   if (!existsSync(lockFile(dataDir)) || !isHeld(lockFile(dataDir))) return null;
   try {
-    const { url } = JSON.parse(readFileSync(addressFile(dataDir), "utf8")) as { url?: unknown };
-    return { url: typeof url === "string" ? url : null };
+    const { url, settings } = JSON.parse(readFileSync(addressFile(dataDir), "utf8"));
+    return { url: typeof url === "string" ? url : null, settings: settings ?? {} };
   } catch {
-    return { url: null };
+    return { url: null, settings: {} };
   }
 }
 

@@ -58,7 +58,7 @@ test("another process holds its lock until it is killed, and no longer", async (
   try {
     await locked;
     expect(() => lockDataFolder(dataDir)).toThrow("another roost is serving");
-    expect(serverOf(dataDir)).toEqual({ url: "http://127.0.0.1:1" });
+    expect(serverOf(dataDir)).toMatchObject({ url: "http://127.0.0.1:1" });
   } finally {
     holder.kill("SIGKILL");
     await holder.exited;
@@ -70,9 +70,9 @@ test("another process holds its lock until it is killed, and no longer", async (
 test("a server's address is known from when it listens until it stops, and never that of an earlier server", () => {
   expect(serverOf(dataDir)).toBeNull();
   const lock = lockDataFolder(dataDir);
-  expect(serverOf(dataDir)).toEqual({ url: null });
+  expect(serverOf(dataDir)).toMatchObject({ url: null });
   lock.announce("http://localhost:7373");
-  expect(serverOf(dataDir)).toEqual({ url: "http://localhost:7373" });
+  expect(serverOf(dataDir)).toMatchObject({ url: "http://localhost:7373" });
   lock.release();
   expect(serverOf(dataDir)).toBeNull();
   expect(readdirSync(dataDir)).toEqual(["server.lock"]);

@@ -1,11 +1,13 @@
 import { allSettings, type SettingValue } from "../../config.ts";
 import { colours, printJson, printTable, say } from "../output.ts";
 import { wrapHard } from "../settings-help.ts";
-import { readCheckedConfig, type ServeSettings } from "./data-folder.ts";
+import { noteOtherSettings, readCheckedConfig, type ServeSettings } from "./data-folder.ts";
 
 /** `roost config`: every setting with its value (secrets masked), source and meaning. */
 export async function showConfig({ json, ...options }: ServeSettings & { json?: true }): Promise<void> {
-  const { settings } = await readCheckedConfig(options);
+  const loaded = await readCheckedConfig(options);
+  noteOtherSettings(loaded);
+  const { settings } = loaded;
   if (json) printJson(settings);
   else if (process.stdout.isTTY) printWrapped(settings, process.stdout.columns || 80);
   else

@@ -6,7 +6,7 @@ import type { Address } from "../../chain/networks.ts";
 import { hasValidChecksum } from "../../chain/wallet.ts";
 import { type Config, ConfigError, type LoadedConfig, loadConfig } from "../../config.ts";
 import { waitForOthers } from "../../storage/connection.ts";
-import { lockDataFolder } from "../../storage/lock.ts";
+import { lockDataFolder, serverOf } from "../../storage/lock.ts";
 import { SCHEMA_VERSION, schemaVersion } from "../../storage/migrate.ts";
 import { makePrivate, PRIVATE_FILES } from "../../storage/private-folder.ts";
 import { Failure } from "../failure.ts";
@@ -22,8 +22,42 @@ export interface ServeSettings extends DataOptions {
   port?: string;
 }
 
-/** The settings as `serve` would see them from here. Throws `ConfigError`. */
-export function readConfig({ data, host, port }: ServeSettings): LoadedConfig {
+/**
+ * The settings as `serve` would see them from here, for a command: it says so if a server on the folder has other ones.
+ * Throws `ConfigError`.
+ */
+export function readConfig(options: DataOptions): LoadedConfig {
+  const loaded = readSettings(options);
+  noteOtherSettings(loaded);
+  return loaded;
+}
+
+let isNoted = false;
+
+/** Says once which settings a running server has otherwise in its own environment, which no command sees. */
+export function noteOtherSettings({ config: { dataDir }, digests }: LoadedConfig): void {
+  if (isNoted) return;
+  isNoted = true;
+  const others = Object.entries(settingsOfServer(dataDir)).filter(([name, digest]) => digests.get(name) !== digest);
+  if (others.length === 0) return;
+  const names = others.map(([name]) => name).join(", ");
+  note(
+    `the running server has other settings in its environment than this command: ${names}; ` +
+      `put them into ${join(dataDir, "roost.toml")}, which both read`,
+  );
+}
+
+/** None if it is not known: what follows reports that. */
+function settingsOfServer(dataDir: string): Record<string, string> {
+  try {
+    return serverOf(dataDir)?.settings ?? {};
+  } catch {
+    return {};
+  }
+}
+
+/** The settings, without a word about those of a running server. Throws `ConfigError`. */
+export function readSettings({ data, host, port }: ServeSettings): LoadedConfig {
   return loadConfig(process.env, {
     ...(data === undefined ? {} : { ROOST_DATA_DIR: data }),
     ...(host === undefined ? {} : { ROOST_HOST: host }),
@@ -33,7 +67,7 @@ export function readConfig({ data, host, port }: ServeSettings): LoadedConfig {
 
 /** Also checks the wallet's checksum, which takes a moment. Throws `ConfigError`. */
 export async function readCheckedConfig(options: ServeSettings): Promise<LoadedConfig> {
-  const loaded = readConfig(options);
+  const loaded = readSettings(options);
   const { wallet } = loaded.config;
   if (wallet === null || (await hasValidChecksum(wallet as Address))) return loaded;
   throw new ConfigError(

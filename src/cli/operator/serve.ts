@@ -27,7 +27,7 @@ const WEEK_MS = 7 * 24 * 60 * 60 * 1000;
  */
 export async function serve(options: ServeSettings): Promise<void> {
   moreFileThreads();
-  const { config } = await readCheckedConfig(options);
+  const { config, settings, digests } = await readCheckedConfig(options);
   const log = await createLog(config.logLevel, config.logFormat);
   goOnAfterErrors(log);
   requireOwnFolder(config);
@@ -42,7 +42,8 @@ export async function serve(options: ServeSettings): Promise<void> {
   const outbox = onTerminal ? showCodes(foundation.outbox) : foundation.outbox;
   const app = await startApp(listener, config, { ...foundation, outbox }, log);
   const url = config.publicUrl ?? app.url;
-  lock.announce(url);
+  const ofEnvironment = settings.filter(({ source }) => source === "environment").map(({ name }) => name);
+  lock.announce(url, Object.fromEntries(ofEnvironment.map((name) => [name, digests.get(name) ?? ""])));
   const everywhere = isEveryAddress(config.host) ? ", and every other address of this machine" : "";
   log.info({ event: "listening", url: app.url, dataDir: config.dataDir }, `listening on ${app.url}${everywhere}`);
   if (onTerminal) greet(url, foundation, config);
