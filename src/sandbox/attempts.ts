@@ -15,7 +15,7 @@ const SIGCHLD = 17;
 
 /**
  * `port` is that of a listener on 127.0.0.1, or null if nothing would stop this process from reaching it; `executable` is a
- * file outside of what it may use, and so is the first of the `folders` that is there. It forks only where the filter would
+ * file outside of what it may use, and so is the first of the `folders` that is there and can be written at all. It forks only where the filter would
  * stop it: a copy would only crash.
  */
 export function tryForbidden(
@@ -46,7 +46,7 @@ export function tryForbidden(
     // A file that is there for sure: of what is not, nothing is refused.
     read: open(executable, O_RDONLY),
     readParent: open(`/proc/${parent ?? 1}/environ`, O_RDONLY),
-    write: firstThere(folders, (folder) => open(folder, O_TMPFILE_RDWR)),
+    write: firstWritable(folders, (folder) => open(folder, O_TMPFILE_RDWR)),
     connect: port === null ? null : connect(call, port),
     signal: call("kill", call("getppid"), 0),
     fork: filtered ? forked(call) : null,
@@ -55,13 +55,14 @@ export function tryForbidden(
   };
 }
 
-/** The result for the first folder that is there. */
-function firstThere(folders: readonly string[], attempt: (folder: string) => number): number {
+/** The result for the first folder that is there, on a file system that is not read-only for everybody. */
+function firstWritable(folders: readonly string[], attempt: (folder: string) => number): number {
+  let result = -ERRNO.ENOENT;
   for (const folder of folders) {
-    const result = attempt(folder);
-    if (result !== -ERRNO.ENOENT) return result;
+    result = attempt(folder);
+    if (result !== -ERRNO.ENOENT && result !== -ERRNO.EROFS) break;
   }
-  return -ERRNO.ENOENT;
+  return result;
 }
 
 function connect(call: SystemCall, port: number): number {

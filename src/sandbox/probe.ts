@@ -152,7 +152,9 @@ function findHole(
   // Signal and connect are Landlock's since its later versions, and the filter's in any case.
   const { read, readParent, write, execute, connect, signal } = outer;
   if (level === "landlock") {
-    const mine = [read, write, execute, ...(landlockAbi >= 4 ? [connect] : [])];
+    // Where everything is read-only, nothing is written in any case.
+    const written = write === -ERRNO.EROFS ? -ERRNO.EACCES : write;
+    const mine = [read, written, execute, ...(landlockAbi >= 4 ? [connect] : [])];
     if (mine.some((result) => result !== -ERRNO.EACCES) || !HIDDEN.has(-readParent))
       return `Landlock let something through: ${show(outer)}`;
     if (landlockAbi >= 6 && signal !== -ERRNO.EPERM) return `Landlock let a signal through: ${show(outer)}`;

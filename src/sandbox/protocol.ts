@@ -98,7 +98,7 @@ const textOf = (value: unknown): string => (typeof value === "string" ? value : 
 /** The name that errors give a script's source. */
 export const SOURCE_NAME = "script.js";
 
-export const ERRNO = { EPERM: 1, ENOENT: 2, EACCES: 13, EINVAL: 22 } as const;
+export const ERRNO = { EPERM: 1, ENOENT: 2, EACCES: 13, EINVAL: 22, EROFS: 30 } as const;
 
 /**
  * What the kernel answered to one forbidden call: 0 or more if it went through, else the negated errno. Null if it was not

@@ -6,6 +6,7 @@ import { startChild } from "../../src/sandbox/child.ts";
 import { probeLevel } from "../../src/sandbox/probe.ts";
 import type { Attempts } from "../../src/sandbox/protocol.ts";
 import { buildBinary, runBinary } from "../support/binary.ts";
+import { canMount } from "../support/mounted.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "roost-probe-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -52,6 +53,22 @@ test.skipIf(!mayHide)("a machine without /etc/passwd locks scripts in as well", 
   });
   const findings = JSON.parse(stdout.toString()) as { check: string; detail: string }[];
   expect(findings.find(({ check }) => check === "sandbox")?.detail).toStartWith("landlock: ");
+});
+
+test.skipIf(!canMount)("a machine whose /tmp is read-only locks scripts in as well, as in a container", async () => {
+  const binary = await buildBinary();
+  const each = "for at in /tmp /dev/shm /var/tmp; do mount --bind $at $at && mount -o remount,ro,bind $at; done";
+  const closed = `${each}; exec "$0" doctor --json --data /nowhere`;
+  const { stdout } = Bun.spawnSync(["unshare", "-rm", "sh", "-c", closed, binary], {
+    env: { PATH: process.env.PATH, HOME: folder },
+  });
+  const findings = JSON.parse(stdout.toString()) as { check: string; detail: string }[];
+  expect(findings.find(({ check }) => check === "sandbox")?.detail).toStartWith("landlock: ");
+});
+
+test("where nothing at all can be written, nothing was let through", async () => {
+  const outer = { ...ALL_REFUSED.outer, write: -30 };
+  expect(await probeLevel(saying({ ...ALL_REFUSED, outer }))).toMatchObject({ level: "landlock" });
 });
 
 test("what a process says it could not do is believed only if nothing got through", async () => {
