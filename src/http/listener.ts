@@ -42,8 +42,6 @@ export function listen({ hostname, port, publicUrl, trustProxy, log }: ListenOpt
   let answer: Answer = starting;
   /** Logged only once. */
   let proxyIsKnown = trustProxy;
-  const publicHost = publicUrl === null ? null : new URL(publicUrl).hostname;
-  const loopback = hostname === "localhost" || hostname === "::1" || hostname.startsWith("127.");
   const server = serve({
     hostname,
     port,
@@ -54,7 +52,7 @@ export function listen({ hostname, port, publicUrl, trustProxy, log }: ListenOpt
     // Without development, Bun would let a second server listen on the same port.
     reusePort: false,
     fetch(request) {
-      if (loopback && !isOwnHost(request.headers.get("host"), publicHost)) return wrongHost(request);
+      if (isLoopback && !isOwnHost(request.headers.get("host"), names)) return wrongHost(request);
       if (!proxyIsKnown && namesClient(request) && isLoopbackAddress(socketAddressOf(request))) {
         proxyIsKnown = true;
         log.warn(UNTRUSTED_PROXY);
@@ -67,9 +65,14 @@ export function listen({ hostname, port, publicUrl, trustProxy, log }: ListenOpt
       return errorAnswer(toAppError(err), requestId, null);
     },
   });
+  const url = reachableUrl(server.hostname ?? hostname, server.port ?? port);
+  // As it was bound: a name or another spelling of the address does not tell. Bun's types lack it.
+  const { address: bound } = server as typeof server & { address: { address: string } };
+  const isLoopback = isLoopbackAddress(bound.address);
+  const names = [url, ...(publicUrl === null ? [] : [publicUrl])].map((one) => new URL(one).hostname);
   const socketAddressOf = (request: Request): string => server.requestIP(request)?.address ?? "unknown";
   return {
-    url: reachableUrl(server.hostname ?? hostname, server.port ?? port),
+    url,
     answerWith(fetch) {
       answer = fetch;
     },

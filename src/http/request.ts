@@ -75,9 +75,9 @@ export const isFromThisMachine = (request: Request, socketAddress: string): bool
 
 /**
  * Whether a server that listens on loopback only should answer: the `Host` must be its own, or a page of another origin
- * could reach it by DNS rebinding. `publicHost` is its public host name, in lower case.
+ * could reach it by DNS rebinding. `names` are the other host names that it has, in lower case.
  */
-export const isOwnHost = (hostHeader: string | null, publicHost: string | null): boolean =>
-  isLoopbackHost(hostHeader) || (publicHost !== null && hostNameOf(hostHeader) === publicHost);
+export const isOwnHost = (hostHeader: string | null, names: readonly string[]): boolean =>
+  isLoopbackHost(hostHeader) || names.includes(hostNameOf(hostHeader));
 
 const hostNameOf = (hostHeader: string | null): string => (hostHeader ?? "").replace(/:\d+$/, "").toLowerCase();

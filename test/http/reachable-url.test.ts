@@ -1,4 +1,6 @@
 import { expect, test } from "bun:test";
+import { lookup } from "node:dns/promises";
+import { hostname } from "node:os";
 import { listen } from "../../src/http/listener.ts";
 import { reachableUrl } from "../../src/http/reachable-url.ts";
 
@@ -14,8 +16,11 @@ test.each([
   expect(reachableUrl(host, 1)).toBe(url);
 });
 
+const listenOn = (hostname: string) =>
+  listen({ hostname, port: 0, publicUrl: null, trustProxy: false, log: { warn() {}, error() {} } });
+
 test.each(["0.0.0.0", "127.0.0.1", "localhost"])("a listener on %s answers at its URL", async (hostname) => {
-  const listener = listen({ hostname, port: 0, publicUrl: null, trustProxy: false, log: { warn() {}, error() {} } });
+  const listener = listenOn(hostname);
   try {
     listener.answerWith(() => new Response("here"));
     expect(await (await fetch(listener.url)).text()).toBe("here");
@@ -23,3 +28,20 @@ test.each(["0.0.0.0", "127.0.0.1", "localhost"])("a listener on %s answers at it
     await listener.stop();
   }
 });
+
+/** A name of this machine that leads to loopback need not exist. */
+const ownName = (await lookup(hostname()).catch(() => null))?.address.startsWith("127.") ? [hostname()] : [];
+
+test.each(["127.0.0.1", "localhost", "LOCALHOST", "0:0:0:0:0:0:0:1", "::ffff:127.0.0.1", ...ownName])(
+  "a listener on loopback, written as %s, answers to its own names only: no page can rebind its name to it",
+  async (host) => {
+    const listener = listenOn(host);
+    try {
+      listener.answerWith(() => new Response("here"));
+      expect((await fetch(listener.url)).status).toBe(200);
+      expect((await fetch(listener.url, { headers: { Host: "evil.example" } })).status).toBe(403);
+    } finally {
+      await listener.stop();
+    }
+  },
+);
