@@ -32,6 +32,7 @@ browserTest("a host that does not charge mentions no cost, balance or payment", 
         await page.getByText("Hello, I am the mock model.").waitFor();
         await quiet();
         await page.click("#instance-power");
+        await page.getByText("Stop all agents here?").click();
         await page.locator("#instance-state", { hasText: "stopped" }).waitFor();
         await quiet();
         await page.click("#to-account");

@@ -44,6 +44,7 @@ browserTest("a button that was pressed by keyboard keeps the focus once its work
       return focused(page);
     };
     await page.locator("#conversation").waitFor();
+    await press(page, "#instance-power");
     expect(await hold("**/stop", "#instance-power")).toBe("instance-power");
     expect(await hold("**/start", "#instance-power")).toBe("instance-power");
     await page.goto(`${server.url}/${hash}/memory`);

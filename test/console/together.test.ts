@@ -4,7 +4,7 @@ import { outsideTool } from "../approvals/asking.ts";
 import { readEvents } from "../messages/conversation.ts";
 import { browserTest } from "../support/browser.ts";
 import type { Person } from "../support/test-server.ts";
-import { signUpWithAgent, startWithModel, withConsoleAs } from "./with-console.ts";
+import { lookAgain, signUpWithAgent, startWithModel, withConsoleAs } from "./with-console.ts";
 
 let person: Person;
 let agents: string;
@@ -83,4 +83,33 @@ browserTest("an approval leads to its own conversation, and a denial takes its r
   });
   const told = model.requests.at(-1)?.body.messages.at(-1).content;
   expect([told, mail.acted]).toEqual([expect.stringContaining("not to strangers") as unknown as string, []]);
+});
+
+browserTest("an instance is stopped only when asked twice, and then nothing in it waits for a decision", async () => {
+  await withPage(async (page) => {
+    model.script({ kind: "tools", calls: [{ name: "mail", arguments: { key: "a" } }] });
+    await page.locator("#instance-list").getByText("Ada").click();
+    await write(page, "Mail it");
+    await page.locator("#open-count", { hasText: "1" }).waitFor();
+    const stop = page.locator("#instance-power", { hasText: "Stop instance" });
+    await stop.click();
+    const sure = page.getByRole("button", { name: "Really stop instance home?" });
+    await sure.getByText("Stop all agents here?").waitFor();
+    // What is read meanwhile does not take the question back; going elsewhere does.
+    const read = page.waitForResponse((answer) => answer.url().includes("/v1/instances?"));
+    await lookAgain(page);
+    await read;
+    await page.locator("#instance-list").getByText("running").waitFor();
+    await sure.waitFor();
+    await page.locator("#chat-input").focus();
+    await stop.waitFor();
+    const { data } = (await person.ask("GET", "/v1/instances")).body;
+    expect(data[0].status).toBe("running");
+
+    await stop.click();
+    await sure.click();
+    await page.locator("#instance-power", { hasText: "Start instance" }).waitFor();
+    await page.locator("#open-count").waitFor({ state: "hidden" });
+    expect(mail.acted).toEqual([]);
+  });
 });

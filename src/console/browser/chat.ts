@@ -7,6 +7,7 @@ import { type Choice, costOf, stateOf } from "./instances.ts";
 import { watchEnd } from "./log-end.ts";
 import { describeAnswers, type Facts } from "./model.ts";
 import { exact, isLess } from "./money.ts";
+import { approvalsChanged } from "./open-approvals.ts";
 import { type Account, AGENT, type Agent, INSTANCE, type Instance } from "./records.ts";
 import { openTalk, type Talk } from "./talk.ts";
 import { AGENT_PARTS } from "./views.ts";
@@ -70,9 +71,15 @@ export function createChat(accountId: string, parts: ChatParts): Chat {
     if (instanceTold.textContent !== instance.name + told) instanceTold.replaceChildren(nameOf(instance.name), told);
     part("instance-cost", HTMLElement).textContent = charges && cost ? `${cost} so far` : "";
     state.dataset.status = instance.status;
-    power.textContent = running ? "Stop" : "Start";
-    power.classList.toggle("quiet", running);
-    power.setAttribute("aria-label", `${power.textContent} the instance ${instance.name}`);
+    const does = running ? "Stop instance" : "Start instance";
+    const label = `${does} ${instance.name}`;
+    const shows = instance.instanceId + label;
+    // The same again leaves the question whether to stop as it stands.
+    if (power.dataset.shows === shows) return;
+    power.dataset.shows = shows;
+    power.className = running ? "quiet" : "";
+    power.textContent = does;
+    power.setAttribute("aria-label", label);
   }
 
   const isEmpty = () => log.childElementCount === 0;
@@ -207,17 +214,18 @@ export function createChat(accountId: string, parts: ChatParts): Chat {
       spent();
     });
   });
-  power.addEventListener("click", () => {
-    void attempt(power, async () => {
-      if (!choice) return;
-      const { status, instanceId } = choice.instance;
-      const verb = status === "running" ? "stop" : "start";
-      const instance = await roost.post(`${INSTANCE}/${verb}`, { path: { instanceId } });
-      showInstance(instance);
-      instanceChanged(instance);
-      spent();
-    });
-  });
+  const isRunning = () => choice?.instance.status === "running";
+  const startOrStop = async () => {
+    if (!choice) return;
+    const verb = isRunning() ? "stop" : "start";
+    const instance = await roost.post(`${INSTANCE}/${verb}`, { path: { instanceId: choice.instance.instanceId } });
+    showInstance(instance);
+    instanceChanged(instance);
+    // Stopping has ended what waited for a decision.
+    approvalsChanged();
+    spent();
+  };
+  confirmPress(power, "Stop all agents here?", startOrStop, isRunning);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const text = input.value.trim();

@@ -130,24 +130,38 @@ export function ago(time: string): string {
   return minutes < 24 * 60 ? `${Math.floor(minutes / 60)} h ago` : day(time);
 }
 
-/** The first press asks for confirmation, the second runs the action; leaving the button cancels. */
-export function confirmPress(button: HTMLButtonElement, question: string, work: () => Promise<void>): void {
-  const [text, label] = [button.textContent, button.getAttribute("aria-label") ?? ""];
-  const ask = (asking: boolean) => {
-    button.classList.toggle("asking", asking);
-    button.textContent = asking ? question : text;
-    button.setAttribute("aria-label", asking ? `Really ${label.toLowerCase()}?` : label);
+/** The first press asks for confirmation where that is needed, the second runs the action; leaving the button cancels. */
+export function confirmPress(
+  button: HTMLButtonElement,
+  question: string,
+  work: () => Promise<void>,
+  isNeeded = () => true,
+): void {
+  const isAsking = () => button.classList.contains("asking");
+  let text = "";
+  let label = "";
+  const ask = () => {
+    [text, label] = [button.textContent, button.getAttribute("aria-label") ?? ""];
+    button.classList.add("asking");
+    button.textContent = question;
+    button.setAttribute("aria-label", `Really ${label.charAt(0).toLowerCase()}${label.slice(1)}?`);
+    button.focus();
   };
-  button.addEventListener("blur", () => ask(false));
+  const stopAsking = () => {
+    if (!isAsking()) return;
+    button.classList.remove("asking");
+    button.textContent = text;
+    button.setAttribute("aria-label", label);
+  };
+  button.addEventListener("blur", stopAsking);
   // Safari gives no focus to a button that is pressed, and takes it even from this one: it is given and kept here.
   button.addEventListener("mousedown", (event) => {
-    if (button.classList.contains("asking")) event.preventDefault();
+    if (isAsking()) event.preventDefault();
   });
   button.addEventListener("click", () => {
-    const sure = button.classList.contains("asking");
-    ask(!sure);
-    if (sure) void attempt(button, work);
-    else button.focus();
+    if (!isAsking() && isNeeded()) return ask();
+    stopAsking();
+    void attempt(button, work);
   });
 }
 
