@@ -12,6 +12,7 @@ const bill = part("quote", HTMLElement);
 const network = part("quote-network", HTMLSelectElement);
 const proof = part("pay-quote", HTMLFormElement);
 const hash = part("tx-hash", HTMLInputElement);
+const sent = part("payment-sent", HTMLButtonElement);
 const paid = part("paid", HTMLElement);
 
 const HASH = /^0x[0-9a-f]{64}$/i;
@@ -32,6 +33,7 @@ export function openTopUp(minimum: string, balanceChanged: () => void): void {
     showOption();
     bill.hidden = false;
     paid.hidden = true;
+    sent.textContent = "I have sent it";
     bill.focus();
   };
   network.addEventListener("change", showOption);
@@ -42,7 +44,7 @@ export function openTopUp(minimum: string, balanceChanged: () => void): void {
       if (wanted !== "" && parseMoney(wanted) === null)
         throw new ToldError(
           "this is not an amount",
-          "Write one such as 2.50, with a point and at most six digits after it.",
+          "Write one such as 2.50, with at most nine digits before the point and six after it.",
         );
       show(await askQuote(wanted === "" ? {} : { amount: wanted }));
     });
@@ -56,15 +58,29 @@ export function openTopUp(minimum: string, balanceChanged: () => void): void {
           "this is not a transaction hash",
           "It begins with 0x, and has 64 digits and letters from a to f after that. Your wallet shows it with the payment.",
         );
-      const payment = JSON.stringify({ txHash, network: network.value });
-      const added = await roost.post("/v1/billing/top-up", { body: {}, headers: { "X-PAYMENT": payment } });
-      hash.value = "";
-      bill.hidden = true;
-      paid.textContent = `${exact(added.amount)} USDC received.`;
+      paid.hidden = true;
+      const headers = { "X-PAYMENT": JSON.stringify({ txHash, network: network.value }) };
+      try {
+        const added = await roost.post("/v1/billing/top-up", { body: {}, headers });
+        hash.value = "";
+        bill.hidden = true;
+        paid.textContent = `${exact(added.amount)} USDC received.`;
+        balanceChanged();
+      } catch (error) {
+        paid.textContent = stateOf(error);
+        sent.textContent = "Check again";
+      }
       paid.hidden = false;
-      balanceChanged();
     });
   });
+}
+
+/** Of a payment that is not credited yet, but may be. Throws for any other, and never asks to pay once more. */
+function stateOf(error: unknown): string {
+  if (!(error instanceof RoostError && error.code === "payment_required")) throw error;
+  const { message, retryAfterSeconds } = error;
+  if (retryAfterSeconds === null) throw new ToldError(message, "");
+  return `Not yet: ${message}. Do not pay twice: check again in ${retryAfterSeconds} s.`;
 }
 
 /** A quote comes as an error response: 402. */
