@@ -63,3 +63,23 @@ browserTest("an agent is downloaded as one file, and what an import brings switc
     await page.locator("#copy [role=alert]").getByText("not compressed with gzip").waitFor();
   });
 });
+
+browserTest("an agent is copied into its own instance with another name, from the file that was chosen", async () => {
+  await withAgent(async (page) => {
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: "Download" }).click(),
+    ]);
+    const file = join(folder, "ada.tar.gz");
+    await download.saveAs(file);
+    await page.getByLabel("Or import an agent").setInputFiles(file);
+    await page.locator("#copy [role=alert]").getByText('has an agent "ada" already').waitFor();
+    expect(await page.evaluate(() => document.activeElement?.id)).toBe("copy-name");
+    expect(await faultsOf(page)).toEqual([]);
+    await page.keyboard.type("Ada the second");
+    await page.keyboard.press("Enter");
+    await page.locator("#copy-told a", { hasText: "Ada the second" }).waitFor();
+    await page.locator("#copy-name").waitFor({ state: "hidden" });
+    await page.locator("#instance-list").getByText("Ada the second").waitFor({ state: "attached" });
+  });
+});

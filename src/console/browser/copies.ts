@@ -1,4 +1,4 @@
-import type { Answer, Operation } from "../../../clients/typescript/src/index.ts";
+import { type Answer, type Operation, RoostError } from "../../../clients/typescript/src/index.ts";
 import { roost } from "./api.ts";
 import { attempt, make, nameOf, part, reportErrors } from "./dom.ts";
 import { hashOf } from "./hash.ts";
@@ -15,6 +15,8 @@ export function openCopies(imported: () => Promise<void>): (instanceId: string, 
   const told = part("copy-told", HTMLElement);
   const review = part("copy-review", HTMLUListElement);
   const file = part("copy-file", HTMLInputElement);
+  const renamed = part("copy-renamed", HTMLFormElement);
+  const name = part("copy-name", HTMLInputElement);
   const download = part("copy-download", HTMLButtonElement);
   let of: { instanceId: string; agentId: string; slug: string } | undefined;
 
@@ -37,24 +39,36 @@ export function openCopies(imported: () => Promise<void>): (instanceId: string, 
     });
   });
   file.addEventListener("change", () => {
+    renamed.hidden = true;
+    name.value = "";
+    void reportErrors(file, take);
+  });
+  renamed.addEventListener("submit", (event) => {
+    event.preventDefault();
+    void attempt(renamed, take);
+  });
+
+  async function take(): Promise<void> {
     const [chosen] = file.files ?? [];
     if (!chosen || !of) return;
-    const { instanceId } = of;
-    void reportErrors(file, async () => {
-      told.textContent = "It is being imported…";
-      review.replaceChildren();
-      try {
-        const path = { instanceId };
-        show(await roost.post("/v1/instances/{instanceId}/import", { path, body: chosen, deadlineMs: TIMEOUT_MS }));
-      } catch (error) {
-        told.textContent = "";
-        throw error;
-      } finally {
-        file.value = "";
-      }
-      await imported();
-    });
-  });
+    const request = { path: { instanceId: of.instanceId }, query: { name: name.value.trim() || undefined } };
+    told.textContent = "It is being imported…";
+    review.replaceChildren();
+    try {
+      const options = { ...request, body: chosen, deadlineMs: TIMEOUT_MS };
+      show(await roost.post("/v1/instances/{instanceId}/import", options));
+      renamed.hidden = true;
+    } catch (error) {
+      told.textContent = "";
+      // The file stays chosen, to be imported with a name of its own.
+      renamed.hidden = !(error instanceof RoostError && error.code === "conflict");
+      name.focus();
+      throw error;
+    } finally {
+      if (renamed.hidden) file.value = "";
+    }
+    await imported();
+  }
 
   function show({ instanceId, agentId, displayName, review: found }: ImportRecord): void {
     const link = make("a", "", nameOf(displayName));
@@ -73,6 +87,7 @@ export function openCopies(imported: () => Promise<void>): (instanceId: string, 
     part("copy-of", HTMLElement).textContent = displayName;
     told.textContent = "";
     review.replaceChildren();
+    renamed.hidden = true;
   };
 }
 
