@@ -116,6 +116,40 @@ browserTest("what is new elsewhere is shown also while a conversation is slow to
   );
 });
 
+browserTest("an agent that is slow to come is marked at once, and nothing is said to the one before it", async () => {
+  const home = await make("home", "Ada", "Bob");
+  const [{ agentId }] = (await person.ask("GET", `/v1/instances/${home}/agents`)).body.data.filter(
+    ({ name }: { name: string }) => name === "Bob",
+  );
+  await withPage(async (page) => {
+    await row(page, "home").getByRole("link", { name: "Ada" }).click();
+    await page.locator("#agent-name", { hasText: "Ada" }).waitFor();
+    await page.locator("main:not(.busy)").waitFor();
+    const gate = Promise.withResolvers<void>();
+    await page.route(`**/agents/${agentId}`, async (route) => {
+      await gate.promise;
+      await route.continue();
+    });
+    await row(page, "home").getByRole("link", { name: "Bob" }).click();
+    await page.locator("#instance-list [aria-current]", { hasText: "Bob" }).waitFor();
+    await page.locator("main.busy #chat[aria-busy=true]").waitFor();
+    expect(await page.locator("#chat-input").isEditable()).toBe(false);
+    await page.locator("#chat-ideas button").first().click();
+    await page.focus("#chat-input");
+    await page.keyboard.press("Enter");
+    gate.resolve();
+    await page.locator("#agent-name", { hasText: "Bob" }).waitFor();
+    await page.locator("main:not(.busy) #chat[aria-busy=false]").waitFor();
+    await page.fill("#chat-input", "To Bob");
+    await page.keyboard.press("Enter");
+    await page.locator(".turn.agent .said:not(:empty)").waitFor();
+    await row(page, "home").getByRole("link", { name: "Ada" }).click();
+    await page.locator("#agent-name", { hasText: "Ada" }).waitFor();
+    await page.locator("#chat-ideas").waitFor();
+    expect(await page.locator("#chat-log .exchange").count()).toBe(0);
+  });
+});
+
 browserTest("an instance without an agent offers to create one", async () => {
   const home = await make("home");
   await withPage(async (page) => {

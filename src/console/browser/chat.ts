@@ -45,6 +45,8 @@ export interface Chat {
   open(choice: Choice | null): Promise<void>;
   /** Shows the instance's current state. */
   showInstance(instance: Instance): void;
+  /** While another conversation is chosen and not read yet, nothing can be said in this one. */
+  hold(is: boolean): void;
   catchUp(): Promise<void>;
   showAccount(account: Account): void;
 }
@@ -172,7 +174,7 @@ export function createChat(accountId: string, parts: ChatParts): Chat {
   /** Sends this, and says if it cannot be: then it comes back, before what is written there by then. */
   function say(text: string): void {
     const [to, asked] = [talk, choice];
-    if (!to || !asked) return;
+    if (!to || !asked || input.readOnly) return;
     input.focus();
     ideas.hidden = true;
     const draft = draftOf(asked);
@@ -229,7 +231,7 @@ export function createChat(accountId: string, parts: ChatParts): Chat {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const text = input.value.trim();
-    if (text === "" || !talk) return;
+    if (text === "" || !talk || input.readOnly) return;
     input.value = "";
     keep();
     say(text);
@@ -257,6 +259,10 @@ export function createChat(accountId: string, parts: ChatParts): Chat {
   return {
     open,
     showInstance,
+    hold(is) {
+      input.readOnly = is;
+      part("chat", HTMLElement).ariaBusy = String(is);
+    },
     async catchUp() {
       await talk?.catchUp();
     },

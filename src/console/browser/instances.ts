@@ -47,6 +47,12 @@ const REASONS: Record<string, string> = {
   monthly_limit: "the monthly limit is reached",
 };
 
+interface Place {
+  instanceId: string;
+  agentId: string | null;
+  conversationId: string | null;
+}
+
 /** `running`, `stopped: the balance is used up`. */
 export function stateOf({ status, statusReason }: Instance): string {
   return status + (statusReason === null ? "" : `: ${REASONS[statusReason] ?? statusReason.replaceAll("_", " ")}`);
@@ -57,17 +63,20 @@ export const costOf = ({ billing }: Instance): string =>
   isNothing(billing.accrued) ? "" : ` · ${cents(billing.accrued)} ${billing.currency}`;
 
 /**
- * Lists all instances of the account with their agents. Calls `chosen` with the choice, null if there is none, and
- * `changed` with each instance that is loaded again.
+ * Lists all instances of the account with their agents. Calls `waiting` when another is chosen and not read yet, and when
+ * that is over; `chosen` with the choice, null if there is none; and `changed` with each instance that is loaded again.
  */
 export function listInstances(
   charges: boolean,
+  waiting: (is: boolean) => void,
   chosen: (choice: Choice | null) => Promise<void>,
   changed: (instance: Instance) => void,
 ): Instances {
   const rows = new Map<string, Row>();
   let cursor: string | null = null;
-  let current: { instanceId: string; agentId: string | null } | undefined;
+  let current: Place | undefined;
+  /** What is being read, to be shown instead. */
+  let next: Place | undefined;
   /** The link that was scrolled to: once for each choice, so that the list stays where somebody scrolls it. */
   let revealed: string | undefined;
   /** Choices so far: only the last one counts, whichever is read first. */
@@ -138,7 +147,8 @@ export function listInstances(
   }
 
   function mark(): void {
-    const hash = current && hashOf(current.instanceId, current.agentId);
+    const place = next ?? current;
+    const hash = place && hashOf(place.instanceId, place.agentId);
     for (const link of list.querySelectorAll("a")) {
       if (link.hash === hash) link.setAttribute("aria-current", "true");
       else link.removeAttribute("aria-current");
@@ -166,22 +176,43 @@ export function listInstances(
     conversationId: string | null = null,
   ): Promise<void> {
     const mine = ++choices;
+    expect(instanceId === null ? undefined : { instanceId, agentId, conversationId });
+    let choice: Choice | null;
+    try {
+      choice = await read(instanceId, agentId, conversationId);
+    } finally {
+      if (mine === choices) expect(undefined);
+    }
+    if (mine !== choices) return;
+    current = undefined;
+    if (choice) {
+      const { instance, agent } = choice;
+      current = { instanceId: instance.instanceId, agentId: agent?.agentId ?? null, conversationId };
+      const { details } = show(instance);
+      if (details.open) mark();
+      else details.open = true;
+    }
+    await chosen(choice);
+  }
+
+  /** Marks at once what is being read, however slow it is to come. */
+  function expect(place: Place | undefined): void {
+    next = place;
+    mark();
+    const isShown = place?.agentId === current?.agentId && place?.conversationId === current?.conversationId;
+    waiting(place !== undefined && !isShown);
+  }
+
+  async function read(
+    instanceId: string | null,
+    agentId: string | null,
+    conversationId: string | null,
+  ): Promise<Choice | null> {
     const instance =
       instanceId === null
         ? likeliest()
         : (rows.get(instanceId)?.instance ?? (await roost.get(INSTANCE, { path: { instanceId } })));
-    if (mine !== choices) return;
-    if (!instance) {
-      current = undefined;
-      return chosen(null);
-    }
-    const row = show(instance);
-    const agent = await agentIn(instance.instanceId, agentId);
-    if (mine !== choices) return;
-    current = { instanceId: instance.instanceId, agentId: agent?.agentId ?? null };
-    if (row.details.open) mark();
-    else row.details.open = true;
-    await chosen({ instance, agent, conversationId });
+    return instance ? { instance, agent: await agentIn(instance.instanceId, agentId), conversationId } : null;
   }
 
   armSheet();
@@ -194,7 +225,10 @@ export function listInstances(
 
   return {
     choose,
-    keep: () => void choices++,
+    keep() {
+      choices++;
+      expect(undefined);
+    },
     async refresh() {
       // What is added while the page is read may not be on it.
       const known = [...rows];

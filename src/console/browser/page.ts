@@ -61,8 +61,12 @@ async function open(): Promise<void> {
 
 const readAccount = () => roost.get("/v1/auth/me");
 
+/** What is slow to come is told of in a word. */
+const showLoading = (is: boolean) => part("main", HTMLElement).classList.toggle("busy", is);
+
 async function showPages(account: Account): Promise<void> {
   showsAccount(account.accountId);
+  showLoading(true);
   const [billing, host] = await Promise.all([roost.get("/v1/billing"), roost.get("/v1/host")]);
   const charges = !isNothing(billing.pricePerHour) || !isNothing(billing.minimumLaunchBalance);
   const facts: Facts = { billing, charges, host };
@@ -104,6 +108,7 @@ async function showPages(account: Account): Promise<void> {
   });
   const instances = listInstances(
     charges,
+    chat.hold,
     async (choice) => {
       chosen = choice;
       tellNewAgent(choice);
@@ -182,7 +187,8 @@ async function showPages(account: Account): Promise<void> {
     const mine = ++shows;
     const isWanted = () => mine === shows;
     const place = part(placeOf(location.hash).part ? "view-agent" : "chat-form", HTMLElement);
-    return reportErrors(place, () => show(isWanted), isWanted);
+    showLoading(true);
+    return reportErrors(place, () => show(isWanted), isWanted).finally(() => isWanted() && showLoading(false));
   };
   addEventListener("hashchange", () => void go());
   const look = () => {
@@ -224,6 +230,7 @@ function showAccount({ name, email, balance, currency, limits }: Account, charge
 
 /** The server sent the page but not the account: there is nothing else to show. */
 function showFailure(error: unknown): void {
+  showLoading(false);
   const { message, nextStep } = toldError(error);
   const notice = `${message.charAt(0).toUpperCase()}${message.slice(1)}. ${nextStep}`.trimEnd();
   // A suspended account: somebody else may sign in.
