@@ -190,7 +190,7 @@ browserTest("one click creates an agent, and its answer is still there after a r
     await page.fill("#chat-input", "Hello <i>you</i>");
     await page.keyboard.press("Enter");
     await page.getByText("Hello, I am the mock model.", { exact: true }).waitFor();
-    expect(await page.locator(".turn.user").textContent()).toBe("Hello <i>you</i>");
+    expect(await page.locator(".turn.user .said").textContent()).toBe("Hello <i>you</i>");
     await page.reload();
     await page.getByText("Hello, I am the mock model.", { exact: true }).waitFor();
 

@@ -45,6 +45,8 @@ browserTest("a reload in the middle of an answer shows what was said, and contin
     await page.locator("#chat-cancel").waitFor({ state: "hidden" });
     expect(await saidBy(page, "user")).toEqual(["Tell me a story"]);
     expect(await saidBy(page, "agent")).toEqual(["Once upon a time."]);
+    // Who said it is heard too.
+    expect(await page.locator("#chat-log").ariaSnapshot()).toMatch(/You:.*Tell me a story.*Ada:.*Once upon/s);
   });
 });
 

@@ -135,6 +135,7 @@ export function createChat(accountId: string, parts: ChatParts): Chat {
     };
     talk = openTalk({
       agent: { instanceId: next.instance.instanceId, agentId: agent.agentId },
+      agentName: agent.displayName,
       conversationId: next.conversationId,
       log,
       logEnd,

@@ -39,9 +39,13 @@ const WAITING = "waiting for a decision";
 const CAUSES: Record<string, string> = { schedule: "on a schedule", heartbeat: "at a heartbeat" };
 const causeOf = (origin: Message["origin"] | undefined): string => CAUSES[origin?.type ?? ""] ?? "";
 
-/** What changes it later, by itself, is passed to `change`; `again` sends a message whose run has failed once more. */
+/**
+ * An exchange with the agent of this name. What changes it later, by itself, is passed to `change`; `again` sends a message
+ * whose run has failed once more.
+ */
 export function makeExchange(
   instanceId: string,
+  agentName: string,
   change: (grow: () => void) => void,
   again: (text: string) => void,
 ): Exchange {
@@ -49,7 +53,15 @@ export function makeExchange(
   const note = make("small", "soft");
   const steps = makeSteps(instanceId);
   const cause = make("small", "soft cause");
-  const answer = make("div", "turn agent", cause, steps.element, said.element, note);
+  const answer = make(
+    "div",
+    "turn agent",
+    make("span", "unseen", `${agentName}: `),
+    cause,
+    steps.element,
+    said.element,
+    note,
+  );
   const element = make("div", "exchange", answer);
   const asked = new Map<string, Asked>();
   /** What a person has written. */
@@ -94,6 +106,8 @@ export function makeExchange(
       if (!origin) question = message;
       note.querySelector("button")?.toggleAttribute("hidden", question === null);
       const turn = make("div", "turn user", make("small", "soft cause", causeOf(origin)), make("p", "said", message));
+      // Where both are heard, and not seen on their own sides, this tells them apart.
+      if (!origin) turn.prepend(make("span", "unseen", "You: "));
       if (origin?.type === "agent" && sender) {
         turn.prepend(make("small", "soft", "From the agent ", nameOf(sender.name)));
       }

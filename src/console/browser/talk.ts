@@ -22,6 +22,7 @@ export interface Talk {
 
 export interface TalkParts {
   agent: AgentIds;
+  agentName: string;
   /** Null for the default one. */
   conversationId: string | null;
   log: HTMLElement;
@@ -55,7 +56,7 @@ const PATH = `${AGENT}/messages` as const;
 
 /** Loads the conversation and follows its runs one after the other, in the order in which they are answered. */
 export function openTalk(parts: TalkParts): Talk {
-  const { agent, log, logEnd, busy, settled, hasEarlier, again, failed, lost, answered } = parts;
+  const { agent, agentName, log, logEnd, busy, settled, hasEarlier, again, failed, lost, answered } = parts;
   const conversationId = parts.conversationId ?? undefined;
   const closing = new AbortController();
   const exchanges = new Map<string, Exchange>();
@@ -77,6 +78,7 @@ export function openTalk(parts: TalkParts): Talk {
   let unsent = 0;
   let loading: Promise<void> = Promise.resolve();
 
+  const newExchange = () => makeExchange(agent.instanceId, agentName, logEnd.keep, again);
   const cancelRun = (runId: string) => roost.post(`${AGENT}/runs/{runId}/cancel`, { path: { ...agent, runId } });
   /** A run's events, which are all that this stream has. */
   const followRun = (runId: string, after?: number) =>
@@ -86,7 +88,7 @@ export function openTalk(parts: TalkParts): Talk {
   function showPage(page: readonly Message[], next: Element | null): void {
     const inOrder = new Set<HTMLElement>();
     for (const message of page) {
-      const exchange = exchanges.get(message.runId) ?? makeExchange(agent.instanceId, logEnd.keep, again);
+      const exchange = exchanges.get(message.runId) ?? newExchange();
       exchanges.set(message.runId, exchange);
       inOrder.add(exchange.element);
       // The answer of a run that is followed comes with its events.
@@ -227,7 +229,7 @@ export function openTalk(parts: TalkParts): Talk {
       // A load in progress might already include this message, so wait for it.
       unsent++;
       await loading.catch(() => undefined);
-      const exchange = makeExchange(agent.instanceId, logEnd.keep, again);
+      const exchange = newExchange();
       exchange.ask({ message: text });
       exchange.begin();
       // Who went to another conversation meanwhile reads it there, once it is sent.
