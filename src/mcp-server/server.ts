@@ -37,7 +37,10 @@ function createServer(api: McpApi, requestId: string): McpServer {
   return server;
 }
 
-/** For the model, which may correct its call: the API's own error, with what to do next. */
+/**
+ * For the model, which may correct its call: the API's own error, with what to do next. It is no `structuredContent`: clients
+ * hold that against the tool's schema, also in an error, and would throw the error away.
+ */
 function failure(thrown: unknown, requestId: string) {
   if (!(thrown instanceof AppError)) throw thrown;
   const { code, message, status } = thrown;
@@ -45,6 +48,6 @@ function failure(thrown: unknown, requestId: string) {
   return {
     isError: true,
     content: [{ type: "text" as const, text: `${code}: ${message}` }],
-    structuredContent: { error },
+    _meta: { error },
   };
 }
