@@ -1,6 +1,7 @@
 import { Client, type FetchLike, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { CfWorkerJsonSchemaValidator } from "@modelcontextprotocol/client/validators/cf-worker";
 import { OUTGOING } from "../limits/outgoing.ts";
+import { createTokenBuckets } from "../limits/token-buckets.ts";
 import { textOfAnswer } from "./answer.ts";
 import { failureOf, STREAM_ENDED } from "./failure.ts";
 import type { ToolDefinition } from "./schema.ts";
@@ -11,8 +12,8 @@ const REVISIONS = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"];
 /** Pages of a list of tools, and tools of all of them: a few more than are kept, to say how many are left out. */
 const MAX_PAGES = 32;
 const MAX_LISTED = 1_024;
-/** Requests of the server that a connection answers: nothing is offered to it, so these are pings. */
-const MAX_ANSWERED = 64;
+/** Requests of the server that a connection answers: nothing is offered to it, so these are pings, or are refused. */
+const ANSWERED = { burst: 64, perSecond: 1 };
 /** How often a stream that has ended is opened again, and the pause before. */
 const MAX_REOPENED = 30;
 const REOPEN_MS = 2_000;
@@ -118,18 +119,18 @@ const inOurWords = <T>(work: Promise<T>): Promise<T> =>
 const MAX_REMEMBERED = 64;
 
 /**
- * Answers no more of what a server asks than a few times; ends the exchange of a request that is cancelled; and knows that a
+ * Answers what a server asks only so often; ends the exchange of a request that is cancelled; and knows that a
  * request has no answer once the stream has ended that should have brought it: the package's own would wait for its deadline.
  */
 class BoundedTransport extends StreamableHTTPClientTransport {
-  #answered = 0;
+  readonly #answered = createTokenBuckets(() => performance.now() / 1_000);
   /** By the ids of requests. */
   readonly #exchanges = new Map<unknown, AbortController>();
 
   override async send(...[message, options]: Parameters<StreamableHTTPClientTransport["send"]>): Promise<void> {
     if (Array.isArray(message)) return await super.send(message, options);
     if (!("method" in message)) {
-      if (++this.#answered <= MAX_ANSWERED) await super.send(message, options);
+      if (this.#answered.take("all", ANSWERED) === 0) await super.send(message, options);
       return;
     }
     if (!("id" in message)) {
