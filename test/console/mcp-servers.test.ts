@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect } from "bun:test";
+import { z } from "zod";
 import { type McpService, startMcpService } from "../mcp/mcp-service.ts";
 import { faultsOf } from "../support/axe.ts";
 import { browserTest } from "../support/browser.ts";
@@ -30,7 +31,10 @@ beforeEach(async () => {
 browserTest("what has changed at an MCP server is shown, and approved as it is shown", async () => {
   await service.offer(search);
   const { serverId } = (await person.ask("POST", servers, { name: "docs", url: service.url })).body;
-  await service.offer({ ...search, description: "Searches everything." }, { name: "delete" });
+  const query = z.string().describe("What to look for.");
+  const long = z.array(z.enum(["a".repeat(40), "b".repeat(40)]));
+  const input = z.object({ query, long });
+  await service.offer({ ...search, description: "Searches everything.", input }, { name: "delete" });
   await person.ask("POST", `${servers}/${serverId}/refresh`);
   await withConsoleAs(
     server,
@@ -39,6 +43,7 @@ browserTest("what has changed at an MCP server is shown, and approved as it is s
       const row = page.locator("#mcp-list > li", { hasText: "docs" });
       await row.locator("summary", { hasText: "waits for you" }).click();
       await row.getByText("Searches everything.").waitFor();
+      await row.getByText("query (string, required): What to look for.").waitFor();
       expect(await faultsOf(page)).toEqual([]);
       for (const size of SIZES) {
         await page.setViewportSize(size);

@@ -1,3 +1,4 @@
+import { inputLines } from "../../lib/input-lines.ts";
 import { note, printJson, printTable, say } from "../output.ts";
 import type { Client, Records } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
@@ -54,13 +55,21 @@ export async function listTools(instance: string, given: string, options: Option
   hint(instance, server);
 }
 
-const showTools = (tools: readonly Tool[]): void =>
+/** What waits for its owner is shown in full. */
+function showTools(tools: readonly Tool[], none = "It offers no tools."): void {
   printTable(
     ["TOOL", "STATE", "DESCRIPTION"],
     tools.map(({ name, state, description }) => [name, state, description || "-"]),
-    "It offers no tools.",
+    none,
     { shorten: ["TOOL", "DESCRIPTION"] },
   );
+  for (const { name, state, description, inputSchema } of tools) {
+    if (state !== "new" && state !== "changed") continue;
+    say("");
+    say(`${name}: ${description || "-"}`);
+    for (const line of inputLines(inputSchema)) say(`  ${line}`);
+  }
+}
 
 /** `roost mcp add INSTANCE NAME URL` */
 export async function addServer(
@@ -92,7 +101,7 @@ export async function approveTools(
   const client = openClient(options);
   const { path, server } = await findServer(client, instance, given);
   const waiting = waitingOf(server).filter(({ name }) => names.length === 0 || names.includes(name));
-  if (!options.json) showTools(waiting);
+  if (!options.json) showTools(waiting, "Nothing waits for approval.");
   if (waiting.length > 0) {
     await confirm(`Let agents of ${instance} use them as they are described?`, yes, options.json && waiting);
   }

@@ -1,3 +1,4 @@
+import { inputLines } from "../../lib/input-lines.ts";
 import { roost } from "./api.ts";
 import { confirmPress, make, makeButton, part } from "./dom.ts";
 import { INSTANCE, type McpServer } from "./records.ts";
@@ -26,6 +27,10 @@ const LOOK_MS = 3_000;
 /** What is sent to it is a header's value, which stays what it is. */
 const hasOwnToken = ({ headers }: McpServer): boolean =>
   Object.keys(headers).some((name) => name.toLowerCase() === "authorization");
+
+/** What a model is told of a tool's inputs: a tool may have changed in those alone. */
+const inputs = ({ inputSchema }: McpServer["tools"][number]): HTMLElement =>
+  make("ul", "soft", ...inputLines(inputSchema).map((line) => make("li", "", make("bdi", "", line))));
 
 /** The MCP servers of an instance, with what waits for their owner. `changed` is called when agents' tools have. */
 export function openMcpServers(changed: () => Promise<void>): (instanceId: string) => Promise<void> {
@@ -108,6 +113,7 @@ export function openMcpServers(changed: () => Promise<void>): (instanceId: strin
         ...(tool.state === "approved" ? [] : [make("span", "tag", STATES[tool.state])]),
         " ",
         make("bdi", "soft", tool.description),
+        ...(tool.state === "new" || tool.state === "changed" ? [inputs(tool)] : []),
       ),
     );
     const remove = make("button", "quiet", "Remove");
