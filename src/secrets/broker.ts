@@ -1,16 +1,15 @@
 import { EgressError } from "../egress/refusal.ts";
 import { isNamedBy, shownHost, type Target } from "../egress/target.ts";
 import type { FairTurns } from "../limits/fair-turns.ts";
-import { createSlices } from "../limits/slices.ts";
 import type { Store } from "../storage/store.ts";
 import { PLACEHOLDER, PLACEHOLDER_START, type Place, type SecretBroker } from "../tools/secret-broker.ts";
 import { canBeHidden, MIN_HIDDEN_LENGTH } from "./needles.ts";
-import { createRedactor, redact } from "./redaction.ts";
+import { createRedactors } from "./redactors.ts";
 import type { Secrets } from "./secrets.ts";
 
 export interface BrokerParts {
   store: Pick<Store, "commitSoon">;
-  secrets: Pick<Secrets, "read" | "values">;
+  secrets: Pick<Secrets, "read" | "values" | "version">;
   accountOf(instanceId: string): string;
   /** What the installed skills of an instance declare together: hosts, and by secret those that it may be sent to. */
   requirementsOf(instanceId: string): {
@@ -24,7 +23,7 @@ export interface BrokerParts {
 }
 
 export interface Broker extends SecretBroker {
-  /** The same for many texts: the secrets are decrypted once, as they are now. */
+  /** The same for many texts, by the secrets as they are now. */
   redactor(instanceId: string): Promise<(text: string) => Promise<string>>;
 }
 
@@ -77,7 +76,7 @@ export function createBroker({ store, secrets, accountOf, requirementsOf, isName
     );
   }
 
-  const slicesOf = (instanceId: string) => createSlices(turns, accountOf(instanceId));
+  const { redactor } = createRedactors({ secrets, accountOf, turns });
 
   return {
     declares: (instanceId, target) => [...requirementsOf(instanceId).hosts].some((host) => isNamedBy(host, target)),
@@ -87,9 +86,8 @@ export function createBroker({ store, secrets, accountOf, requirementsOf, isName
         requireSafe(name, target);
       }),
     fillFor: (instanceId, target, texts) => fill(instanceId, texts, (name) => requireSafe(name, target)),
-    redact: (instanceId, text) => redact(text, secrets.values(instanceId), slicesOf(instanceId)),
-    redactor: async (instanceId) =>
-      (await createRedactor(secrets.values(instanceId), slicesOf(instanceId))) ?? (async (text) => text),
+    redact: async (instanceId, text) => (await redactor(instanceId))(text),
+    redactor,
   };
 }
 

@@ -1,9 +1,11 @@
-import { MIN_HIDDEN_LENGTH, type Needle } from "./needles.ts";
+import { COMPARED, MIN_HIDDEN_LENGTH, type Needle } from "./needles.ts";
 
 /** Finds which of many texts is at a place, without trying them one by one. */
 export interface NeedleTree {
   add(needle: Needle): void;
   isEmpty(): boolean;
+  /** What it takes of the memory, in characters, without the values. */
+  size(): number;
   /** The longest needle that begins here, and where it ends. */
   longestAt(text: string, at: number): { end: number; name: string } | undefined;
 }
@@ -16,15 +18,10 @@ interface Node {
 interface Branch extends Node {
   /** What leads here from the node above. */
   edge: string;
-  /** The needle that ends here. */
-  needle: Needle | null;
+  /** The needles whose start ends here: forms of one secret. */
+  needles: Needle[];
 }
 
-/**
- * The characters of a needle that are compared at every place of a text; where they are found, the rest counts as far as
- * it goes. So a place costs no more than this, whatever was stored, and a long value that was cut is found too.
- */
-const COMPARED = 1_024;
 const STARTS = 1 << 16;
 
 /** A tree of common beginnings (a radix tree). */
@@ -32,22 +29,24 @@ export function createNeedleTree(): NeedleTree {
   const root: Node = { children: new Map() };
   /** Most places are ruled out by a look at one byte, for their first four characters. */
   const starts = new Uint8Array(STARTS);
+  let size = STARTS;
 
   function add(needle: Needle): void {
     let node: Node = root;
-    let rest = needle.text.slice(0, COMPARED);
+    let rest = needle.start;
+    size += rest.length;
     starts[hashAt(rest, 0)] = 1;
     for (;;) {
       const branch = node.children.get(rest.charCodeAt(0));
       if (branch === undefined) {
-        node.children.set(rest.charCodeAt(0), { edge: rest, needle, children: new Map() });
+        node.children.set(rest.charCodeAt(0), { edge: rest, needles: [needle], children: new Map() });
         return;
       }
       const shared = sharedLength(branch.edge, rest);
       if (shared < branch.edge.length) split(branch, shared);
       rest = rest.slice(shared);
       if (rest === "") {
-        branch.needle ??= needle;
+        if (branch.needles.every(({ name }) => name === needle.name)) branch.needles.push(needle);
         return;
       }
       node = branch;
@@ -57,6 +56,7 @@ export function createNeedleTree(): NeedleTree {
   return {
     add,
     isEmpty: () => root.children.size === 0,
+    size: () => size,
     longestAt(text, at) {
       if (starts[hashAt(text, at)] === 0) return undefined;
       let longest: { end: number; name: string } | undefined;
@@ -65,7 +65,8 @@ export function createNeedleTree(): NeedleTree {
         const branch = node.children.get(text.charCodeAt(end));
         if (branch === undefined || !text.startsWith(branch.edge, end)) return longest;
         end += branch.edge.length;
-        if (branch.needle) longest = { end: endOf(branch.needle, text, end), name: branch.needle.name };
+        const [needle] = branch.needles;
+        if (needle) longest = { end: endOf(branch.needles, text, end), name: needle.name };
         node = branch;
       }
     },
@@ -74,10 +75,10 @@ export function createNeedleTree(): NeedleTree {
 
 /** Makes the first characters of an edge one of their own. */
 function split(branch: Branch, at: number): void {
-  const { edge, needle, children } = branch;
+  const { edge, needles, children } = branch;
   branch.edge = edge.slice(0, at);
-  branch.needle = null;
-  branch.children = new Map([[edge.charCodeAt(at), { edge: edge.slice(at), needle, children }]]);
+  branch.needles = [];
+  branch.children = new Map([[edge.charCodeAt(at), { edge: edge.slice(at), needles, children }]]);
 }
 
 function sharedLength(one: string, other: string): number {
@@ -86,14 +87,22 @@ function sharedLength(one: string, other: string): number {
   return length;
 }
 
-/** Where a needle ends whose compared part ends here. */
-function endOf({ text: needle }: Needle, text: string, end: number): number {
-  let [last, at] = [end, COMPARED];
-  while (at < needle.length && text.charCodeAt(last) === needle.charCodeAt(at)) {
-    last++;
-    at++;
+/** Where the longest of the needles ends whose compared part ends here. */
+function endOf(needles: Needle[], text: string, start: number): number {
+  const long = needles.filter(({ start: { length } }) => length === COMPARED);
+  return long.reduce((longest, { whole }) => Math.max(longest, start + sharedFrom(whole(), text, start)), start);
+}
+
+/** How much of a needle's rest goes on here. */
+function sharedFrom(needle: string, text: string, start: number): number {
+  let length = 0;
+  while (
+    COMPARED + length < needle.length &&
+    text.charCodeAt(start + length) === needle.charCodeAt(COMPARED + length)
+  ) {
+    length++;
   }
-  return last;
+  return length;
 }
 
 /** Of as many characters as the shortest needle has. */

@@ -22,6 +22,20 @@ export function secretQueries(db: Db) {
       .limit(p("limit")),
   );
   const all = prepared(db, () => db.select().from(secrets).where(ofInstance));
+  const versions = prepared(db, () =>
+    db
+      .select({ ...name, dataKeyId: secrets.dataKeyId })
+      .from(secrets)
+      .where(ofInstance)
+      .orderBy(asc(secrets.key)),
+  );
+  // SQLite knows a value's length without reading it.
+  const bytes = prepared(db, () =>
+    db
+      .select({ bytes: sql<number>`coalesce(sum(octet_length(${secrets.sealed})), 0)`, count: count() })
+      .from(secrets)
+      .where(ofInstance),
+  );
   const put = prepared(db, () =>
     db
       .insert(secrets)
@@ -37,7 +51,8 @@ export function secretQueries(db: Db) {
         target: [secrets.instanceId, secrets.key],
         set: {
           dataKeyId: sql`excluded.data_key_id`,
-          updatedAt: sql`excluded.updated_at`,
+          // Another value is always of another time, whatever the clock says.
+          updatedAt: sql`max(excluded.updated_at, ${secrets.updatedAt} + 1)`,
           sealed: sql`excluded.sealed`,
         },
       }),
@@ -54,6 +69,10 @@ export function secretQueries(db: Db) {
     /** By name, ascending; names are never empty, so `""` is before all of them. */
     page: (instanceId: string, after: string, limit: number): SecretName[] => page.all({ instanceId, after, limit }),
     all: (instanceId: string): Secret[] => all.all({ instanceId }),
+    /** What changes with any of them, without their values. */
+    versions: (instanceId: string): (SecretName & { dataKeyId: number })[] => versions.all({ instanceId }),
+    /** How many there are, and the bytes of all as they are kept. */
+    size: (instanceId: string): { bytes: number; count: number } => bytes.get({ instanceId }) ?? { bytes: 0, count: 0 },
     /** Inserts a secret or replaces its value. */
     put: (row: Omit<Secret, "createdAt" | "updatedAt"> & { now: number }) => void put.run(row),
     /** False if there was none. */

@@ -1,6 +1,6 @@
 import type { InSlices } from "../limits/slices.ts";
 import { undoEscapes } from "./escapes.ts";
-import { createNeedleTree } from "./needle-tree.ts";
+import { createNeedleTree, type NeedleTree } from "./needle-tree.ts";
 import { needlesOf } from "./needles.ts";
 
 /** How often escapes are undone: a URL in JSON in HTML is three. */
@@ -28,22 +28,24 @@ export async function createRedactor(
   secrets: ReadonlyMap<string, string>,
   inSlices: InSlices,
 ): Promise<((text: string) => Promise<string>) | null> {
-  const find = await createFinder(secrets, inSlices);
-  if (find === null) return null;
-  return async (text) => {
-    const found: Range[] = [];
-    await find(text, (...range) => found.push(range));
-    let level = await undoEscapes(text, inSlices);
-    let original = (start: number, end: number): [number, number] => [start, end];
-    for (let depth = 1; level !== null; depth++) {
-      const outer = original;
-      const inner = level.original;
-      original = (start, end) => outer(...inner(start, end));
-      await find(level.text, (start, end, name) => found.push([...original(start, end), name]));
-      level = depth < MAX_LEVELS ? await undoEscapes(level.text, inSlices) : null;
-    }
-    return found.length === 0 ? text : await inSlices(() => replaced(text, found));
-  };
+  const tree = await createTree(secrets, inSlices);
+  return tree.isEmpty() ? null : (text) => redactBy(tree, text, inSlices);
+}
+
+/** The same by what `createTree` has made of the secrets. */
+export async function redactBy(tree: NeedleTree, text: string, inSlices: InSlices): Promise<string> {
+  const found: Range[] = [];
+  await find(tree, text, inSlices, (...range) => found.push(range));
+  let level = await undoEscapes(text, inSlices);
+  let original = (start: number, end: number): [number, number] => [start, end];
+  for (let depth = 1; level !== null; depth++) {
+    const outer = original;
+    const inner = level.original;
+    original = (start, end) => outer(...inner(start, end));
+    await find(tree, level.text, inSlices, (start, end, name) => found.push([...original(start, end), name]));
+    level = depth < MAX_LEVELS ? await undoEscapes(level.text, inSlices) : null;
+  }
+  return found.length === 0 ? text : await inSlices(() => replaced(text, found));
 }
 
 function replaced(text: string, found: Range[]): string {
@@ -59,27 +61,31 @@ function replaced(text: string, found: Range[]): string {
   return (pieces.join("") + text.slice(done)).toWellFormed();
 }
 
-type Find = (text: string, onFound: (...range: Range) => void) => Promise<void>;
-
-/** Null if there is nothing to look for. */
-async function createFinder(secrets: ReadonlyMap<string, string>, inSlices: InSlices): Promise<Find | null> {
+/** All that is looked for. */
+export async function createTree(secrets: ReadonlyMap<string, string>, inSlices: InSlices): Promise<NeedleTree> {
   const tree = createNeedleTree();
   for (const [name, value] of secrets) {
     await inSlices(() => {
       for (const needle of needlesOf(name, value)) tree.add(needle);
     });
   }
-  if (tree.isEmpty()) return null;
-  return async (text, onFound) => {
-    let at = 0;
-    const searchSome = () => {
-      const end = Math.min(at + PART, text.length);
-      while (at < end) {
-        const match = tree.longestAt(text, at);
-        if (match) onFound(at, match.end, match.name);
-        at = match?.end ?? at + 1;
-      }
-    };
-    while (at < text.length) await inSlices(searchSome);
+  return tree;
+}
+
+async function find(
+  tree: NeedleTree,
+  text: string,
+  inSlices: InSlices,
+  onFound: (...range: Range) => void,
+): Promise<void> {
+  let at = 0;
+  const searchSome = () => {
+    const end = Math.min(at + PART, text.length);
+    while (at < end) {
+      const match = tree.longestAt(text, at);
+      if (match) onFound(at, match.end, match.name);
+      at = match?.end ?? at + 1;
+    }
   };
+  while (at < text.length) await inSlices(searchSome);
 }

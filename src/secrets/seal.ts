@@ -4,6 +4,9 @@ const CIPHER = "aes-256-gcm";
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
+/** By how much what is sealed is longer. */
+export const SEAL_BYTES = NONCE_BYTES + TAG_BYTES;
+
 /** The length of all keys. */
 export const KEY_BYTES = 32;
 
@@ -18,7 +21,7 @@ export function seal(key: Uint8Array, content: Uint8Array, about: string): Buffe
 
 /** The plaintext; null if the key, `about` or any bit differs. */
 export function unseal(key: Uint8Array, sealed: Buffer, about: string): Buffer | null {
-  if (sealed.byteLength < NONCE_BYTES + TAG_BYTES) return null;
+  if (sealed.byteLength < SEAL_BYTES) return null;
   const decipher = createDecipheriv(CIPHER, key, sealed.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES })
     .setAAD(Buffer.from(about))
     .setAuthTag(sealed.subarray(-TAG_BYTES));

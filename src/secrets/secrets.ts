@@ -6,10 +6,12 @@ import type { Store } from "../storage/store.ts";
 import { createDataKeys } from "./data-keys.ts";
 import { secretQueries } from "./queries.ts";
 import type { Secret, SecretName } from "./schema.ts";
-import { seal, unseal } from "./seal.ts";
+import { SEAL_BYTES, seal, unseal } from "./seal.ts";
 
 /** Secrets of one instance (docs/contract/api.md, Skills). */
 export const MAX_SECRETS = 100;
+/** Of their values: all of them are looked for in whatever the instance's agents are told. */
+export const MAX_SECRET_BYTES = 512 * 1024;
 
 export interface SecretParts {
   store: Store;
@@ -25,7 +27,7 @@ export interface SecretParts {
 
 /** An instance's secrets. The caller must have checked access to the instance. */
 export interface Secrets {
-  /** Stores all or none, replacing existing values. Throws `conflict` beyond 100 per instance. */
+  /** Stores all or none, replacing existing values. Throws `conflict` beyond what an instance may have. */
   set(accountId: string, instanceId: string, values: ReadonlyMap<string, string>): void;
   /** By name, ascending, after `after`. */
   list(instanceId: string, after: string | null, limit: number): SecretName[];
@@ -40,6 +42,8 @@ export interface Secrets {
   read(instanceId: string, key: string): string | undefined;
   /** All values that can be read, by name, to be looked for in what comes back. Not audited: they go nowhere. */
   values(instanceId: string): Map<string, string>;
+  /** Another one whenever `values` may have changed; null if there are none. */
+  version(instanceId: string): string | null;
   /** When the secret was stored last; undefined if there is none. */
   changedAt(instanceId: string, key: string): number | undefined;
   /** How many cannot be read because they were stored with another master key. */
@@ -63,18 +67,25 @@ export function createSecrets({ store, clock, audit, masterKey, accountOf, alsoH
     return value;
   }
 
+  function bytesOf(instanceId: string): number {
+    const { bytes, count } = queries.size(instanceId);
+    return bytes - count * SEAL_BYTES;
+  }
+
   return {
     set(accountId, instanceId, values) {
       store.transaction(() => {
         const { dataKeyId, key: dataKey } = dataKeys.current();
         const now = clock.now();
+        const before = bytesOf(instanceId);
         for (const [key, value] of values) {
           const sealed = seal(dataKey, Buffer.from(value), about(instanceId, key, dataKeyId));
           queries.put({ instanceId, key, dataKeyId, sealed, now });
         }
-        // One request may set as many as an instance may have, so there are never more than twice that.
-        const { length } = queries.page(instanceId, "", 2 * MAX_SECRETS);
-        refuseOverQuota("secrets", "an instance", length, MAX_SECRETS);
+        refuseOverQuota("secrets", "an instance", queries.size(instanceId).count, MAX_SECRETS);
+        const after = bytesOf(instanceId);
+        // Earlier builds had no such bound: what an instance has goes on working, and may become less.
+        if (after > before) refuseOverQuota("bytes of secrets", "an instance", after, MAX_SECRET_BYTES);
         const keys = [...values.keys()].join(" ");
         audit.append({ actor: accountId, action: "secret.set", subject: instanceId, detail: { keys } });
       });
@@ -102,6 +113,10 @@ export function createSecrets({ store, clock, audit, masterKey, accountOf, alsoH
         if (value) values.set(secret.key, value.toString());
       }
       return values;
+    },
+    version(instanceId) {
+      const [own, other] = [queries.versions(instanceId), [...(alsoHidden?.(instanceId) ?? [])]];
+      return own.length + other.length === 0 ? null : Bun.hash(JSON.stringify([own, other])).toString(36);
     },
     changedAt: (instanceId, key) => queries.find(instanceId, key)?.updatedAt,
     countLocked() {

@@ -34,3 +34,18 @@ test("never holds more than its bound, however many owners there are", () => {
   for (let at = 0; at < 50_000; at++) cache.set(`owner ${at % 7_000}`, `key ${at}`, at);
   expect(cache.size).toBe(1_000);
 });
+
+test("what is kept weighs no more than it may, all together and of one owner", () => {
+  const cache = createFairCache<number>(100, 60, (weight) => weight);
+  cache.set("ada", "a", 30);
+  cache.set("bob", "b", 30);
+  cache.set("ada", "c", 30);
+  expect(["a", "b", "c"].map(cache.get)).toEqual([30, 30, 30]);
+  cache.set("ada", "d", 40);
+  expect(["a", "b", "c", "d"].map(cache.get)).toEqual([undefined, 30, undefined, 40]);
+  cache.set("ada", "d", 61);
+  expect(["b", "d"].map(cache.get)).toEqual([30, undefined]);
+  cache.set("cyd", "e", 60);
+  cache.set("dan", "f", 60);
+  expect(["b", "e", "f"].map(cache.get)).toEqual([undefined, undefined, 60]);
+});

@@ -24,11 +24,18 @@ function openRoom(values: Record<string, string>) {
   const caller = ground.account();
   const { instanceId } = ground.instances.create(caller, "one");
   const secrets = createSecrets({ ...ground, masterKey: openMasterKey(ground.dataDir) });
+  let decrypted = 0;
   secrets.set(caller.accountId, instanceId, new Map(Object.entries(values)));
   const policy = createEgressPolicy(["public", "local.example:8080"]);
   const broker = createBroker({
     ...ground,
-    secrets,
+    secrets: {
+      ...secrets,
+      values(id) {
+        decrypted++;
+        return secrets.values(id);
+      },
+    },
     accountOf: (id) => id,
     requirementsOf: () => NEEDS,
     isNamed: policy.names,
@@ -49,6 +56,7 @@ function openRoom(values: Record<string, string>) {
     broker,
     fill,
     uses,
+    timesDecrypted: () => decrypted,
     [Symbol.asyncDispose]: () => ground[Symbol.asyncDispose](),
   };
 }
@@ -163,4 +171,24 @@ test("what another master key sealed is left out of the search, and refused for 
   room.ground.store.transaction(() => room.ground.store.sqlite.run("UPDATE secrets SET sealed = zeroblob(40)"));
   expect(await room.broker.redact(room.instanceId, "got token-1")).toBe("got token-1");
   expect(await room.fill(API, ["header", "{{secret:TOKEN}}"])).toContain("changed in the database");
+});
+
+test("while no secret changes, they are decrypted once for all texts, also for those of the same time", async () => {
+  await using room = openRoom({ TOKEN: "token-1" });
+  const { broker, instanceId, secrets } = room;
+  const long = "token-1 ".repeat(10_000);
+  const found = await Promise.all(Array.from({ length: 20 }, () => broker.redact(instanceId, long)));
+  expect(new Set(found)).toEqual(new Set(["[secret TOKEN] ".repeat(10_000)]));
+  expect(await broker.redact(instanceId, "token-1")).toBe("[secret TOKEN]");
+  expect(room.timesDecrypted()).toBe(1);
+
+  secrets.set("acct_person-1", instanceId, new Map([["TOKEN", "token-2"]]));
+  const two = "token-1 token-2";
+  expect(await Promise.all([1, 2].map(() => broker.redact(instanceId, two)))).toEqual([
+    "token-1 [secret TOKEN]",
+    "token-1 [secret TOKEN]",
+  ]);
+  expect(room.timesDecrypted()).toBe(2);
+  secrets.remove("acct_person-1", instanceId, "TOKEN");
+  expect(await broker.redact(instanceId, two)).toBe(two);
 });

@@ -184,3 +184,15 @@ test("many short texts of one redactor take as many turns as their length needs"
   // Each is searched, and then searched for escapes.
   expect(await until(() => done === 100)).toBe(50);
 });
+
+const LONG = `${"0123456789abcdef~?".repeat(80)} a long one é ${"fedcba9876543210~?".repeat(80)}`;
+
+test.each(Object.entries(FORMS))(
+  "a value of thousands of characters is replaced to its end when sent back as %s",
+  async (_, form) => {
+    const found = await hide(form(LONG), LONG);
+    expect(found).toContain("[secret TOKEN]");
+    // A URL, or a quotation mark that is escaped, is around some of them.
+    expect(found.length).toBeLessThan(60);
+  },
+);

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openMasterKey } from "../../src/secrets/master-key.ts";
-import { createSecrets, MAX_SECRETS } from "../../src/secrets/secrets.ts";
+import { createSecrets, MAX_SECRET_BYTES, MAX_SECRETS } from "../../src/secrets/secrets.ts";
 import { findBreak } from "../../src/storage/audit-verify.ts";
 import { type Ground, openGround } from "../support/route-harness.ts";
 
@@ -124,6 +124,23 @@ test("of a set that exceeds the limit nothing is stored", async () => {
   expect(secrets.names(instanceId)).toHaveLength(MAX_SECRETS);
   set({ N0: "a full instance may still change a value" });
   expect(secrets.read(instanceId, "N0")).toBe("a full instance may still change a value");
+});
+
+test("of a set beyond the total size nothing is stored, and what an earlier build took beyond it may become less", async () => {
+  await using ground = openGround();
+  const { instanceId, secrets, set } = openRoom(ground);
+  const half = "v".repeat(MAX_SECRET_BYTES / 2);
+  set({ A: half, B: half });
+  expect(() => set({ A: "v", C: `${half}v` })).toThrow(
+    "bytes of secrets: expected at most 524288 for an instance; this would make it 524290",
+  );
+  expect(secrets.names(instanceId)).toEqual(["A", "B"]);
+  expect(secrets.read(instanceId, "A")).toBe(half);
+
+  ground.store.sqlite.run("UPDATE secrets SET sealed = zeroblob(octet_length(sealed) + 1000)");
+  expect(() => set({ C: "v" })).toThrow("bytes of secrets");
+  set({ A: `${half}v` });
+  expect(secrets.read(instanceId, "A")).toBe(`${half}v`);
 });
 
 test("writing, using and deleting are in the audit log by name, never by value", async () => {
