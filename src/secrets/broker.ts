@@ -86,7 +86,7 @@ export function createBroker({ store, secrets, accountOf, requirementsOf, isName
         requireSafe(name, target);
       }),
     fillFor: (instanceId, target, texts) => fill(instanceId, texts, (name) => requireSafe(name, target)),
-    redact: async (instanceId, text) => (await redactor(instanceId))(text),
+    redact: async (instanceId, text, most) => (await redactor(instanceId))(text, most),
     redactor,
   };
 }

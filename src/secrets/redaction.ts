@@ -1,10 +1,15 @@
 import type { InSlices } from "../limits/slices.ts";
 import { undoEscapes } from "./escapes.ts";
 import { createNeedleTree, type NeedleTree } from "./needle-tree.ts";
-import { needlesOf } from "./needles.ts";
+import { COMPARED, needlesOf } from "./needles.ts";
 
 /** How often escapes are undone: a URL in JSON in HTML is three. */
 const MAX_LEVELS = 3;
+/**
+ * How much is read behind a cut, so that a value across it is found by its beginning: for each of the characters that are
+ * compared, more than any server writes when it escapes all of them, several times.
+ */
+const BEYOND = 64 * COMPARED;
 /** How many characters are searched at a time. */
 const PART = 1_024;
 
@@ -32,8 +37,17 @@ export async function createRedactor(
   return tree.isEmpty() ? null : (text) => redactBy(tree, text, inSlices);
 }
 
-/** The same by what `createTree` has made of the secrets. */
-export async function redactBy(tree: NeedleTree, text: string, inSlices: InSlices): Promise<string> {
+/**
+ * The same by what `createTree` has made of the secrets. Of a longer text it returns the first `most` characters, and
+ * reads no more than may hold the beginning of a value that is cut there.
+ */
+export async function redactBy(
+  tree: NeedleTree,
+  whole: string,
+  inSlices: InSlices,
+  most = whole.length,
+): Promise<string> {
+  const text = whole.slice(0, most + BEYOND);
   const found: Range[] = [];
   await find(tree, text, inSlices, (...range) => found.push(range));
   let level = await undoEscapes(text, inSlices);
@@ -45,20 +59,21 @@ export async function redactBy(tree: NeedleTree, text: string, inSlices: InSlice
     await find(tree, level.text, inSlices, (start, end, name) => found.push([...original(start, end), name]));
     level = depth < MAX_LEVELS ? await undoEscapes(level.text, inSlices) : null;
   }
-  return found.length === 0 ? text : await inSlices(() => replaced(text, found));
+  return found.length === 0 ? text.slice(0, most) : await inSlices(() => replaced(text, found, most));
 }
 
-function replaced(text: string, found: Range[]): string {
+function replaced(text: string, found: Range[], most: number): string {
   found.sort(([a, aEnd], [b, bEnd]) => a - b || bEnd - aEnd);
   const pieces: string[] = [];
   let done = 0;
   for (const [start, end, name] of found) {
     if (end <= done) continue;
+    if (start >= most) break;
     // What overlaps is one thing in two forms.
     if (start >= done) pieces.push(text.slice(done, start), mark(name));
     done = end;
   }
-  return (pieces.join("") + text.slice(done)).toWellFormed();
+  return (pieces.join("") + text.slice(done, Math.max(done, most))).toWellFormed();
 }
 
 /** All that is looked for. */

@@ -16,7 +16,7 @@ export interface RedactorParts {
 /** Takes the values of secrets out of texts. */
 export interface Redactors {
   /** By an instance's secrets as they are now. */
-  redactor(instanceId: string): Promise<(text: string) => Promise<string>>;
+  redactor(instanceId: string): Promise<(text: string, most?: number) => Promise<string>>;
 }
 
 /** What is looked for, until the secrets change. */
@@ -78,12 +78,12 @@ export function createRedactors({ secrets, accountOf, turns }: RedactorParts): R
   return {
     async redactor(instanceId) {
       const version = secrets.version(instanceId);
-      if (version === null) return async (text) => text;
+      if (version === null) return async (text, most) => text.slice(0, most);
       const owner = accountOf(instanceId);
       const inSlices = createSlices(turns, owner);
       const tree = await treeOf(instanceId, version, owner, inSlices);
-      return async (text) => {
-        const work = () => redactBy(tree, text, inSlices);
+      return async (text, most) => {
+        const work = () => redactBy(tree, text, inSlices, most);
         return text.length > SMALL_TEXT ? await inPlace(owner, work) : await work();
       };
     },

@@ -76,6 +76,6 @@ export const shownStatus = (status: number): string => `${status} ${STATUS_NAMES
 
 /** The text up to so many characters, with a visible mark where it was cut. */
 export const cutText = (text: string, max: number): string =>
-  text.length <= max
-    ? text
-    : `${text.slice(0, max).toWellFormed()}\n[… cut here: the first of ${text.length} characters …]`;
+  text.length <= max ? text : text.slice(0, max).toWellFormed() + cutMark(text);
+
+export const cutMark = ({ length }: string): string => `\n[… cut here: the first of ${length} characters …]`;

@@ -4,7 +4,7 @@ import { EgressError } from "../egress/refusal.ts";
 import { isSentOn, type PreparedMessage } from "../egress/request.ts";
 import { shownHost, type Target } from "../egress/target.ts";
 import { isTooDeep } from "../lib/json-depth.ts";
-import { cutText, describeBinary, shownStatus, textOf } from "./answer-text.ts";
+import { cutMark, describeBinary, shownStatus, textOf } from "./answer-text.ts";
 import { MAX_PAGE_TEXT } from "./page/page.ts";
 import { PLACEHOLDER_START, type Place, type SecretBroker } from "./secret-broker.ts";
 import type { Tool } from "./tool.ts";
@@ -72,7 +72,9 @@ export const createHttpRequest = ({ egress, broker, accountOf }: HttpRequestPart
     const text = shown.kind === "binary" ? describeBinary(shown.type, answer.body) : shown.text;
     // A cut may split the value of a secret, which would not be found in what is left.
     const cut = async (long: string, most: number) =>
-      long.length <= most ? long : cutText(await broker.redact(instanceId, long), most);
+      long.length <= most
+        ? long
+        : (await broker.redact(instanceId, long, most)).slice(0, most).toWellFormed() + cutMark(long);
     return [
       `Status: ${shownStatus(answer.status)}`,
       `URL: ${answer.url}`,

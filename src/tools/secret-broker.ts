@@ -16,8 +16,11 @@ export interface SecretBroker {
   fillFor(instanceId: string, target: Target, texts: readonly [place: Place, text: string][]): Promise<string[]>;
   /** Whether a skill of the instance declares this host. */
   declares(instanceId: string, target: Target): boolean;
-  /** The text without any value of the instance's secrets. */
-  redact(instanceId: string, text: string): Promise<string>;
+  /**
+   * The text without any value of the instance's secrets; of a longer one, its first `most` characters, and no part of a
+   * value that goes on behind them.
+   */
+  redact(instanceId: string, text: string, most?: number): Promise<string>;
 }
 
 /** `{{secret:NAME}}`, with spaces where people put them, also as they are in URLs. */

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { createFairTurns } from "../../src/limits/fair-turns.ts";
 import { createSlices, createSliceTurns } from "../../src/limits/slices.ts";
-import { createRedactor, redact } from "../../src/secrets/redaction.ts";
+import { createRedactor, createTree, redact, redactBy } from "../../src/secrets/redaction.ts";
 
 const VALUE = 's3"cr/et<v>a+l=ue é_x';
 const turns = createSliceTurns();
@@ -196,3 +196,24 @@ test.each(Object.entries(FORMS))(
     expect(found.length).toBeLessThan(60);
   },
 );
+
+test("of a longer text, no part of a value is left where it is cut, in any form", async () => {
+  const inSlices = createSlices(turns, "owner");
+  for (const value of [VALUE, LONG]) {
+    const tree = await createTree(new Map([["TOKEN", value]]), inSlices);
+    for (const form of Object.values(FORMS)) {
+      const sent = form(value);
+      for (const before of ["", "Bearer "]) {
+        const text = `${before}${sent}${" and more".repeat(20_000)}`;
+        const whole = await redactBy(tree, text, inSlices);
+        const start = whole.slice(0, whole.indexOf("[secret TOKEN]"));
+        for (const most of [4, 12, Math.floor(sent.length / 2), sent.length - 1].map((part) => before.length + part)) {
+          const shown = await redactBy(tree, text, inSlices, most);
+          expect([`${start}[secret TOKEN]`, start.slice(0, most)]).toContain(shown.replace(/(?<=\]).*/s, ""));
+        }
+      }
+    }
+  }
+  const tree = await createTree(new Map([["TOKEN", VALUE]]), inSlices);
+  expect(await redactBy(tree, "plain text", inSlices, 5)).toBe("plain");
+});
