@@ -43,4 +43,6 @@ export interface Exchange {
   runId: string | null;
   /** The size of the answer's body, as far as it is known. */
   answerBytes: number;
+  /** For how many milliseconds it held the thread that serves everybody, as far as it is known. */
+  heldMs: number;
 }

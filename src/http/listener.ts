@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { AppError } from "../lib/app-error.ts";
 import type { Log } from "../lib/log.ts";
 import { errorAnswer, toAppError } from "./answer.ts";
+import { createPace } from "./pace.ts";
 import { reachableUrl } from "./reachable-url.ts";
 import { clientAddress, isLoopbackAddress, isOwnHost, namesClient, requestIdOf } from "./request.ts";
 
@@ -36,12 +37,15 @@ export interface Listener {
 const SOCKET_BODY_BYTES = Number.MAX_SAFE_INTEGER;
 const IDLE_SECONDS = 30;
 const GRACE_MS = 1_000;
+/** Requests of all connections that begin in one turn of the event loop. */
+const AT_ONCE = 50;
 
 /** Binds the address. Throws, saying how to fix it, if that fails. */
 export function listen({ hostname, port, publicUrl, trustProxy, log }: ListenOptions): Listener {
   let answer: Answer = starting;
   /** Logged only once. */
   let proxyIsKnown = trustProxy;
+  const inPace = createPace(AT_ONCE);
   const server = serve({
     hostname,
     port,
@@ -51,14 +55,7 @@ export function listen({ hostname, port, publicUrl, trustProxy, log }: ListenOpt
     development: false,
     // Without development, Bun would let a second server listen on the same port.
     reusePort: false,
-    fetch(request) {
-      if (isLoopback && !isOwnHost(request.headers.get("host"), names)) return wrongHost(request);
-      if (!proxyIsKnown && namesClient(request) && isLoopbackAddress(socketAddressOf(request))) {
-        proxyIsKnown = true;
-        log.warn(UNTRUSTED_PROXY);
-      }
-      return answer(request);
-    },
+    fetch: (request) => inPace(() => answerOf(request)),
     error(err) {
       const requestId = randomUUID();
       log.error({ err, requestId }, "request failed");
@@ -70,6 +67,14 @@ export function listen({ hostname, port, publicUrl, trustProxy, log }: ListenOpt
   const { address: bound } = server as typeof server & { address: { address: string } };
   const isLoopback = isLoopbackAddress(bound.address);
   const names = [url, ...(publicUrl === null ? [] : [publicUrl])].map((one) => new URL(one).hostname);
+  function answerOf(request: Request): Response | Promise<Response> {
+    if (isLoopback && !isOwnHost(request.headers.get("host"), names)) return wrongHost(request);
+    if (!proxyIsKnown && namesClient(request) && isLoopbackAddress(socketAddressOf(request))) {
+      proxyIsKnown = true;
+      log.warn(UNTRUSTED_PROXY);
+    }
+    return answer(request);
+  }
   const socketAddressOf = (request: Request): string => server.requestIP(request)?.address ?? "unknown";
   return {
     url,

@@ -22,7 +22,7 @@ export async function serveRoute(
   const requestId = requestIdOf(request);
   const trace = parts.traces === null ? null : beginTrace(parts.traces, route, request, requestId);
   const about = { accountId: null, runId: params.runId ?? null, trace };
-  const exchange: Exchange = { route, parts, request, params, requestId, answerBytes: 0, ...about };
+  const exchange: Exchange = { route, parts, request, params, requestId, answerBytes: 0, heldMs: 0, ...about };
   let answer: Response;
   let failure: AppError | null = null;
   try {
@@ -69,21 +69,31 @@ async function answerOf(exchange: Exchange): Promise<Response> {
 async function answerRead(exchange: Exchange, caller: Caller): Promise<Response> {
   const turn = exchange.parts.turns.enter(caller.accountId);
   if (turn) await turn;
-  const startedMs = performance.now();
   const answer = await answerCaller(exchange, caller);
-  exchange.parts.admission.chargeRead(caller, exchange.answerBytes, performance.now() - startedMs);
+  exchange.parts.admission.chargeRead(caller, exchange.answerBytes, exchange.heldMs);
   return answer;
 }
 
 async function answerCaller(exchange: Exchange, caller: Caller, incoming?: IncomingBody): Promise<Response> {
-  const { route, parts, request } = exchange;
+  const { route, request } = exchange;
   const key = route.method === "POST" && route.idempotent !== false ? request.headers.get("idempotency-key") : null;
   if (key !== null && incoming) return answerOnce(exchange, caller, key, incoming);
-  const made = parts.turns.spend(caller.accountId, () => {
+  const made = inTurn(exchange, caller, () => {
     const handled = handle(exchange, caller, { incoming });
     return handled instanceof Promise ? handled : toResponse(exchange, handled);
   });
-  return made instanceof Response ? made : toResponse(exchange, await made);
+  if (made instanceof Response) return made;
+  const result = await made;
+  return inTurn(exchange, caller, () => toResponse(exchange, result));
+}
+
+function inTurn<T>(exchange: Exchange, { accountId }: Caller, work: () => T): T {
+  const beganMs = performance.now();
+  try {
+    return exchange.parts.turns.spend(accountId, work);
+  } finally {
+    exchange.heldMs += performance.now() - beganMs;
+  }
 }
 
 /** A refusal here counts against the address. */

@@ -23,7 +23,7 @@ const ORDINARY_ANSWER_BYTES = 4 * 1024;
 const MAX_THREAD_MS_PER_SECOND = 250;
 /** With a rate above this, the operator has allowed the account more of the thread. */
 const ORDINARY_READS_PER_SECOND = 5_000;
-/** Longer reads were waiting for something else; that time is not charged. */
+/** What a read takes longer, the machine took for something else; that time is not charged. */
 const MAX_READ_MS = 25;
 
 const costOfSize = (answerBytes: number): number => Math.floor(answerBytes / ORDINARY_ANSWER_BYTES);
