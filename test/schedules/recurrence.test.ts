@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import fc from "fast-check";
 import { momentOf, wallTimeAt } from "../../src/lib/wall-time.ts";
 import { nextSlot, parseCron, type Recurrence, slotsBetween } from "../../src/schedules/recurrence.ts";
 
@@ -136,3 +137,34 @@ test.each([
     expect(slotsBetween(cron("* * * * *", zone), at("2026-01-01T00:00Z"), at(now), 100)).toHaveLength(100);
   },
 );
+
+test("the few times of a short while are those that a long one ends with", () => {
+  const patterns = ["*/20 * * * *", "30 2 * * *", "0 1-3 * * *", "59 12 28 11 *", "15 0 * * 0", "0 3 31 10 *"];
+  const zones = ["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Antarctica/Troll"];
+  /** Around the days on which clocks of these zones go forward or back. */
+  const turns = [
+    "2026-03-08T08:00Z",
+    "2026-03-29T01:00Z",
+    "2026-04-04T15:00Z",
+    "2026-10-25T01:00Z",
+    "2026-11-28T12:00Z",
+  ];
+  const minutes = (most: number) => fc.integer({ min: -most, max: most }).map((count) => count * 60_000);
+  fc.assert(
+    fc.property(
+      fc.constantFrom(...patterns),
+      fc.constantFrom(...zones),
+      fc.constantFrom(...turns),
+      minutes(2_000),
+      fc.integer({ min: 0, max: 3_000 }),
+      (pattern, zone, turn, later, long) => {
+        const recurrence = cron(pattern, zone);
+        const to = at(turn) + later;
+        const from = to - long * 60_000;
+        const years = slotsBetween(recurrence, from - 6 * 365 * 24 * 3_600_000, to, 1_000);
+        expect(slotsBetween(recurrence, from, to, 1_000)).toEqual(years.filter((slot) => slot >= from));
+      },
+    ),
+    { numRuns: 50 },
+  );
+});
