@@ -20,6 +20,20 @@ test.each([
   ["What day is tomorrow?", "Tomorrow is Monday, 23 November 2026."],
   ["What was the date yesterday?", "Yesterday was Saturday, 21 November 2026."],
   ["Which weekday is the day after tomorrow?", "The day after tomorrow is Tuesday, 24 November 2026."],
+  ["What date is it in two weeks?", "In two weeks it will be Sunday, 6 December 2026."],
+  ["What day is it in 3 days?", "In 3 days it will be Wednesday, 25 November 2026."],
+  ["What date is it a week from now?", "A week from now it will be Sunday, 29 November 2026."],
+  ["What date was it ten days ago?", "Ten days ago it was Thursday, 12 November 2026."],
+  ["What day is it in a month?", "In a month it will be Tuesday, 22 December 2026."],
+  ["What year is it in two years?", "In two years it will be Wednesday, 22 November 2028."],
+  ["What time is it in two hours?", "In two hours it will be 14:00 on Sunday, 22 November 2026."],
+  ["What was the date last Friday?", "Last Friday was 20 November 2026."],
+  ["When is next Sunday?", "Next Sunday is 29 November 2026."],
+  ["What is the date on Sunday?", "This Sunday is 22 November 2026."],
+  ["What month is it next month?", "Next month is December 2026."],
+  ["What year was it last year?", "Last year was 2025."],
+  ["What is the date of Easter next year?", "I only know that today is Sunday, 22 November 2026."],
+  ["What is the date in the last week of term?", "I only know that today is Sunday, 22 November 2026."],
 ])("who asks for another day is told that one: %s", (question, told) => {
   expect(said("now", {}, NOON, question)).toBe(told);
   const lateInTokyo = "Tuesday, 1 December 2026 at 08:00:00 GMT+9 (2026-11-30T23:00:00.000Z)";
@@ -93,6 +107,9 @@ test("an error is told as one, whatever the tool", () => {
 test("a city's time zone and a folder come from the message", () => {
   expect(timeZoneIn("Do you know what time it is in new york right now?")).toBe("America/New_York");
   expect(timeZoneIn("What time is it in the morning?")).toBeNull();
+  expect(timeZoneIn("what time is it in Germany?")).toBe("Europe/Berlin");
+  expect(timeZoneIn("What time is it in the UK?")).toBe("Europe/London");
+  expect(timeZoneIn("What time is it in the United States?")).toBeNull();
   expect(folderIn("List everything in the folder recipes.")).toBe("recipes");
   expect(folderIn("What is in your notes/2026 folder?")).toBe("notes/2026");
   expect(folderIn("What is in your folder?")).toBeNull();

@@ -78,13 +78,36 @@ const zonesByCity = lazily(
     ),
 );
 
-/** The time zone of the city that the message names; null if it names none that has one. */
+/** `DE` by "germany". */
+const countries = lazily(() => {
+  const names = new Intl.DisplayNames("en", { type: "region", fallback: "none" });
+  const letters = Array.from({ length: 26 }, (_, at) => String.fromCharCode(65 + at));
+  const codes = letters.flatMap((a) => letters.map((b) => a + b));
+  const named = codes.flatMap((code) => {
+    const name = names.of(code)?.toLowerCase();
+    return name === undefined ? [] : [[name, code] as const];
+  });
+  return new Map([...named, ["uk", "GB"], ["england", "GB"], ["scotland", "GB"], ["holland", "NL"]]);
+});
+
+/** Null if clocks differ within the country. */
+function zoneOfCountry(name: string): string | null {
+  const code = countries().get(name);
+  const zones = code === undefined ? [] : (new Intl.Locale(`und-${code}`).getTimeZones?.() ?? []);
+  const times = zones.map((timeZone) =>
+    new Date().toLocaleString("en-GB", { timeZone, dateStyle: "short", timeStyle: "short" }),
+  );
+  return new Set(times).size === 1 ? (zones[0] ?? null) : null;
+}
+
+/** The time zone of the city or country that the message names; null if it names none that has one. */
 export function timeZoneIn(message: string): string | null {
-  for (const [, words = ""] of message.matchAll(/\bin ((?:[\p{L}'-]+ ?){1,3})/giu)) {
+  for (const [, words = ""] of message.matchAll(/\bin (?:the )?((?:[\p{L}'-]+ ?){1,3})/giu)) {
     const place = words.trim().toLowerCase().split(" ");
     for (let length = place.length; length > 0; length--) {
-      const zone = zonesByCity().get(place.slice(0, length).join(" "));
-      if (zone !== undefined) return zone;
+      const name = place.slice(0, length).join(" ");
+      const zone = zonesByCity().get(name) ?? zoneOfCountry(name);
+      if (zone !== null) return zone;
     }
   }
   return null;

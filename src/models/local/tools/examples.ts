@@ -23,9 +23,9 @@ export const EXAMPLES: Readonly<Record<AskedTool, Examples>> = {
   now: {
     mentions: [
       /\b(?:time|date|day|weekday|today|tomorrow|yesterday|month|year|late|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b/i,
-      /\b(?:today|todays|tomorrow|yesterday|now|current|is it|(?:time|day|date) it is|the (?:time|date)|are we(?=(?: in| on)?(?: now| today)?\W*$)|do we have)\b/i,
+      /\b(?:today|todays|tomorrow|yesterday|now|current|is it|(?:time|day|date) it is|the (?:time|date)|are we(?=(?: in| on)?(?: now| today)?\W*$)|do we have|(?:next|last|this) (?:week|month|year|(?:mon|tues|wednes|thurs|fri|satur|sun)day))\b/i,
       // What is asked about a date, it cannot tell.
-      /^\D*$/,
+      /^(?:\D|\b\d{1,4}(?= (?:minutes?|hours?|days?|weeks?|months?|years?)\b(?: ago| from (?:now|today))?\W*$))*$/i,
     ],
     wants: [
       ["What time do we have?"],
@@ -42,6 +42,8 @@ export const EXAMPLES: Readonly<Record<AskedTool, Examples>> = {
       ["Do you have the time?"],
       ["What day is tomorrow?"],
       ["What was the date yesterday?"],
+      ["What date is it in three weeks?"],
+      ["What was the date last Monday?"],
     ],
     talk: [
       "How was your day?",

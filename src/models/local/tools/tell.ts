@@ -4,6 +4,7 @@
  */
 
 import { formulaIn, unitFor } from "./formula.ts";
+import { asksForOtherTime, otherTime } from "./other-days.ts";
 
 /** A call that was made, with what came back. */
 export interface MadeCall {
@@ -65,29 +66,17 @@ export const withoutFence = (output: string): string =>
 
 const ASKS_TIME = /\b(?:time|clock|late|hour|o'clock)\b/i;
 
-/** Days that a question may be about besides today, and how many days away they are. */
-const OTHER_DAYS = [
-  { asked: /\bday after tomorrow\b/i, days: 2, is: "The day after tomorrow is" },
-  { asked: /\btomorrow\b/i, days: 1, is: "Tomorrow is" },
-  { asked: /\bday before yesterday\b/i, days: -2, is: "The day before yesterday was" },
-  { asked: /\byesterday\b/i, days: -1, is: "Yesterday was" },
-];
-const DAY_MS = 86_400_000;
-
 /** "Sunday 22 November 2026 at 15:08:19 GMT+9 (2026-11-22T06:08:19.000Z)" */
 function tellTime(said: string, { timeZone }: Record<string, unknown>, question: string): string | null {
   const [, day, date, time] = /^(\p{L}+,? (\d+ \p{L}+ \d{4}))(?: at|,)? (\d\d:\d\d):\d\d/u.exec(said) ?? [];
   if (day === undefined || time === undefined) return null;
-  const other = OTHER_DAYS.find(({ asked }) => asked.test(question));
-  if (other) return `${other.is} ${fullDate(Date.parse(`${date} UTC`) + other.days * DAY_MS)}.`;
+  const other = otherTime(question, Date.parse(`${date} ${time} UTC`));
+  if (other !== null) return other;
+  if (asksForOtherTime(question)) return `I only know that today is ${day}.`;
   const city = typeof timeZone === "string" ? timeZone.slice(timeZone.lastIndexOf("/") + 1).replaceAll("_", " ") : null;
   if (city !== null) return `In ${city} it is ${time} on ${day}.`;
   return ASKS_TIME.test(question) ? `It is ${time} UTC on ${day}.` : `Today is ${day}.`;
 }
-
-/** As the tool writes it: "Sunday, 22 November 2026". */
-const fullDate = (at: number): string =>
-  new Intl.DateTimeFormat("en-GB", { timeZone: "UTC", dateStyle: "full" }).format(at);
 
 /** Numbers, brackets and the signs between them, in one line without a comment. */
 const ARITHMETIC = /^(?!.*\/[/*])[-+*/(). \d]*\d[-+*/(). \d]*$/;
