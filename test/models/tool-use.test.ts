@@ -1,6 +1,8 @@
 import { expect, test } from "bun:test";
 import type { ModelMessage } from "../../src/models/engine.ts";
-import { OFFERED } from "../../src/models/local/tools/offered.ts";
+import { type Deed, deedIn } from "../../src/models/local/tools/deeds.ts";
+import { nextOfDeed } from "../../src/models/local/tools/doing.ts";
+import { OFFERED, type ToolName } from "../../src/models/local/tools/offered.ts";
 import { toolUseOf } from "../../src/models/local/tools/tool-use.ts";
 
 const tools = OFFERED.map((name) => ({ name, description: "", inputSchema: {} }));
@@ -19,6 +21,25 @@ test.each([
   ]);
   expect(asked({ role: "user", content }, ...made)).toBe(content);
   expect(asked({ role: "user", content }, ...made, { role: "user", content: "Rename a.md to b.md" })).toBeDefined();
+});
+
+test("a thing is checked off on the list that was named last", () => {
+  const said = ["Add eggs to my camping list", "What is it for?", "Check off eggs"];
+  const messages = said.map((content): ModelMessage => ({ role: "user", content }));
+  const use = toolUseOf({ messages, tools });
+  const lists = "camping-list.md (9 bytes)\ntodo.md (9 bytes)";
+  const made = [{ name: "list_files", input: "{}", output: lists, isError: false }];
+  const step = (listNamed = use?.listNamed) =>
+    nextOfDeed(deedIn("Check off eggs") as Deed, {
+      question: "",
+      offered: [...OFFERED] as ToolName[],
+      isTold: false,
+      listNamed,
+      made,
+    });
+  expect(step()).toEqual({ call: { name: "read_file", input: { name: "camping-list.md" } } });
+  expect(toolUseOf({ messages: messages.slice(1), tools })?.listNamed).toBeUndefined();
+  expect(step("my to-do list")).toEqual({ call: { name: "read_file", input: { name: "todo.md" } } });
 });
 
 test("who speaks another language has none", () => {

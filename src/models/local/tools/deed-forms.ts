@@ -105,9 +105,11 @@ export const FORMS = [
     form(`mark (?<text>.+?) (?:on|in|from) ${file} as ${DONE}${END}`, check),
     form(`mark (?<text>.+?) as ${DONE} (?:on|in) ${file}${END}`, check),
   ]),
-  form(`(?:mark (?<text>.+?) as ${DONE}|(?:check|tick) off (?<by>.+?))${END}`, ({ text, by }) =>
-    check({ file: "my to-do list", text: text || by, by: "" }),
-  ),
+  form(`mark (?<text>.+?) as (?:bought|got)${END}`, ({ text, by }) => check({ file: "my shopping list", text, by })),
+  form(`(?:mark (?<text>.+?) as ${DONE}|(?:check|tick) off (?<by>.+?))${END}`, ({ text, by }) => {
+    const deed = check({ file: "my to-do list", text: text || by, by: "" });
+    return deed.does === "check" ? { ...deed, isGuessed: true } : deed;
+  }),
   // "Clear my shopping list", "Remove everything from todo.md"
   ...[FILE, LIST].flatMap((file) => [
     form(`(?:clear|empty|wipe)(?: out)? ${file}${END}`, clear),

@@ -18,7 +18,8 @@ export type Deed =
   | { does: "add"; file: string; text: string }
   | { does: "take"; file: string; item: string }
   | { does: "replace"; file: string; item: string; by: string }
-  | { does: "check"; file: string; item: string }
+  /** `isGuessed` if no list was named. */
+  | { does: "check"; file: string; item: string; isGuessed?: true }
   | { does: "clear"; file: string }
   | { does: "copy"; file: string; to: string }
   | { does: "rename"; file: string; to: string }

@@ -37,7 +37,7 @@ export function nextOfDeed(deed: Deed, use: ToolUse): DeedStep {
     : { text: `I cannot do that: I am not allowed to use ${name}.` };
 }
 
-function stepOf(deed: Deed, { question, made }: ToolUse): DeedStep {
+function stepOf(deed: Deed, { question, listNamed, made }: ToolUse): DeedStep {
   const last = made.at(-1);
   switch (deed.does) {
     case "remember":
@@ -64,9 +64,12 @@ function stepOf(deed: Deed, { question, made }: ToolUse): DeedStep {
       return deed.about === null ? lastNotes(made) : recalling(deed.about, made, question);
     case "add":
       return last && isRefused(last) ? { text: toldChanged(last) } : adding(deed, made);
+    case "check": {
+      const file = deed.isGuessed ? (listNamed ?? deed.file) : deed.file;
+      return last && isRefused(last) ? { text: toldChanged(last) } : changingLine({ ...deed, file }, made);
+    }
     case "take":
     case "replace":
-    case "check":
       return last && isRefused(last) ? { text: toldChanged(last) } : changingLine(deed, made);
     case "clear":
       return last && isRefused(last) ? { text: toldChanged(last) } : clearing(deed.file, made);

@@ -2,6 +2,7 @@
 import { languageOf } from "../../../lib/language.ts";
 import { RECALL } from "../../../lib/worked-examples.ts";
 import { type ModelMessage, type ModelRequest, messagesIn } from "../../engine.ts";
+import { type Deed, deedIn } from "./deeds.ts";
 import { QUOTATIONS } from "./given-words.ts";
 import { isToolName, type ToolName } from "./offered.ts";
 import type { MadeCall } from "./tell.ts";
@@ -12,6 +13,8 @@ export interface ToolUse {
   offered: ToolName[];
   /** Whether the prompt has what the message asks for of what the person has told. */
   isTold: boolean;
+  /** The list that the person has named last before that message. */
+  listNamed?: string | undefined;
   /** The calls since that message, with their results. */
   made: MadeCall[];
 }
@@ -25,7 +28,24 @@ export function toolUseOf(request: Pick<ModelRequest, "messages" | "tools">): To
   const offered = request.tools.map(({ name }) => name).filter(isToolName);
   const { question, made } = askedIn(request.messages);
   if (offered.length === 0 || question === "" || !isEnglish(messages)) return undefined;
-  return made.every(({ name }) => isToolName(name)) ? { question, offered, isTold: isTold(messages), made } : undefined;
+  if (!made.every(({ name }) => isToolName(name))) return undefined;
+  return { question, offered, isTold: isTold(messages), listNamed: listNamed(messages), made };
+}
+
+/** How many messages of the person are looked through for a list. */
+const LOOKED_THROUGH = 10;
+
+/** After these, there is no such file any more. */
+const GONE: readonly Deed["does"][] = ["delete", "rename"];
+
+function listNamed(messages: readonly ModelMessage[]): string | undefined {
+  const earlier = messages.filter(({ role }) => role === "user").slice(-LOOKED_THROUGH - 1, -1);
+  for (const { content } of earlier.reverse()) {
+    const deed = deedIn(content);
+    if (deed === null || !("file" in deed) || GONE.includes(deed.does)) continue;
+    if (!("isGuessed" in deed)) return deed.file;
+  }
+  return undefined;
 }
 
 /** The prompt has examples then (runtime/short-prompt.ts). */
