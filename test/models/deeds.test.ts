@@ -265,6 +265,20 @@ test("what is added to a list goes below its last line, in the same form", () =>
   });
 });
 
+test.each([
+  ["Add 1,5 l of milk to my shopping list", ["1,5 l of milk"]],
+  ["Add 2 eggs, 3 lemons and 0,5 kg of flour to my shopping list", ["2 eggs", "3 lemons", "0,5 kg of flour"]],
+  ["Add meeting with Anna and Bob on Friday to my shopping list", ["meeting with Anna and Bob on Friday"]],
+  ["Add call Tom and Eva and buy tea to my shopping list", ["call Tom and Eva", "buy tea"]],
+  ["Add Milk and Eggs to my shopping list", ["Milk", "Eggs"]],
+  ["Add oil, salt, and rice to my shopping list", ["oil", "salt", "rice"]],
+  ["add milk pls to my shopping list", ["milk"]],
+])("what is added is split where one item ends: %s", (say, items) => {
+  expect(next(say, [LISTED, reads("- flour")])).toEqual(
+    writes(["- flour", ...items.map((item) => `- ${item}`), ""].join("\n")),
+  );
+});
+
 test("a list that is not there is begun", () => {
   const say = "Put eggs on my packing list";
   expect(next(say, [LISTED])).toEqual({

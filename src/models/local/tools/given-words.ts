@@ -70,12 +70,19 @@ export function bare(said: string): string {
   return /[.!?]\s/.test(text) || text.includes("\n") ? text : text.replace(/(?<![.!,;])[.!,;]+$/, "");
 }
 
+/** No comma of a number, and no "and" between names that belong together: "call Tom and Eva". */
+const BETWEEN_ITEMS =
+  /\s*(?:(?<!\d),|,(?!\d))\s*(?:and\s+)?|\s+and\s+(?<!\b(?:with|for|to|from|about|of|call|meet|ask|tell|e-?mail|visit|see|invite|text|ring|phone|thank|pay)\s+(?-i:\p{Lu})\p{L}*\s+and\s+(?=(?-i:\p{Lu}))|\bbetween\s+\S+\s+and\s+)|\n+/iu;
+
 /** "Eggs, milk and bread" are three; what is quoted is one. */
 export function itemsOf(said: string): readonly string[] {
-  const text = said.trim().replace(/^(?:an?|the) (?:line|item|entry|point|task) (?=["'“‘`])/i, "");
+  const text = said
+    .trim()
+    .replace(/,?\s+(?:please|pls|plz)$/i, "")
+    .replace(/^(?:an?|the) (?:line|item|entry|point|task) (?=["'“‘`])/i, "");
   if (QUOTED.test(text)) return [bare(text)];
   return text
-    .split(/\s*,\s*(?:and\s+)?|\s+and\s+|\n+/i)
+    .split(BETWEEN_ITEMS)
     .map((item) => bare(item.replace(/^(?:some|an?|the)\s+/i, "")))
     .filter((item) => item !== "");
 }
