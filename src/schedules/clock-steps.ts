@@ -5,7 +5,7 @@ import { recurrenceOf } from "./schedules.ts";
 
 /** Clocks are corrected by so much all the time. */
 const STEP_MS = 60_000;
-/** A time further ahead for which nothing was run is decided anew when it comes: nobody takes that for the same time. */
+/** A time further ahead for which nothing was run is decided anew, even if it was skipped: nobody takes that for the same. */
 const AHEAD_MS = 24 * 60 * 60_000;
 
 export interface ClockSteps {
@@ -38,7 +38,7 @@ export function createClockSteps(clock: Clock, queries: ScheduleQueries): ClockS
         const { scheduleId } = schedule;
         // The first time of an interval is one interval from now.
         const anchor = Math.min(schedule.anchor, now);
-        queries.forgetAfter(scheduleId, now + AHEAD_MS);
+        queries.forgetAhead(scheduleId, now, now + AHEAD_MS);
         const lastSlot = queries.slots(scheduleId, now + AHEAD_MS, 1)[0]?.slotAt ?? null;
         queries.update(scheduleId, { anchor, lastSlot, nextAt: nextSlot(recurrenceOf({ ...schedule, anchor }), now) });
       }

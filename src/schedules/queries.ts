@@ -118,11 +118,18 @@ export function scheduleQueries(db: Db) {
         .orderBy(asc(scheduleId))
         .limit(limit)
         .all(),
-    /** Forgets times after this one that nothing was run for. */
-    forgetAfter: (id: string, time: number) =>
+    /** Forgets times after `now` that were missed, and times after `farAhead` that nothing was run for. */
+    forgetAhead: (id: string, now: number, farAhead: number) =>
       void db
         .delete(scheduleSlots)
-        .where(and(ofSchedule(id), gt(scheduleSlots.slotAt, time), isNull(scheduleSlots.runId)))
+        .where(
+          and(
+            ofSchedule(id),
+            gt(scheduleSlots.slotAt, now),
+            or(eq(scheduleSlots.status, "missed"), gt(scheduleSlots.slotAt, farAhead)),
+            isNull(scheduleSlots.runId),
+          ),
+        )
         .run(),
     isDecided: (id: string, slotAt: number): boolean => decided.get({ scheduleId: id, slotAt }) !== undefined,
     /** It is due next at `nextAt`; null for `lastSlot` where no time was decided. */

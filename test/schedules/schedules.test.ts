@@ -204,6 +204,21 @@ test.each([
   },
 );
 
+test("a clock that was three hours ahead and is set right: what it had made missed runs at its time, what has run does not", async () => {
+  const scheduleId = await hourly("Hello");
+  await pass(3 * HOUR);
+  clock.step(-3 * HOUR);
+  await pass(0);
+  expect(await stored(scheduleId)).toMatchObject({ nextAt: "2026-11-22T13:00:00.000Z" });
+  for (let hours = 0; hours < 3; hours++) await pass(HOUR);
+  expect(await slots(scheduleId)).toMatchObject([
+    { slotAt: "2026-11-22T15:00:00.000Z", status: "ran", reason: null },
+    { slotAt: "2026-11-22T14:00:00.000Z", status: "ran", reason: null },
+    { slotAt: "2026-11-22T13:00:00.000Z", status: "ran", reason: null },
+  ]);
+  expect(talk.mock.requests).toHaveLength(3);
+});
+
 test("a time that has come and is not decided yet outlives a change of the message", async () => {
   const scheduleId = await hourly("Hello");
   await passUndecided(HOUR);
