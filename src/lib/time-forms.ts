@@ -11,7 +11,10 @@ const wallTime = () =>
     .meta({ examples: ["08:00"] });
 
 /** From a time of the day to another; from 22:00 to 06:00 is over midnight. */
-export const hoursOfDay = () => z.object({ from: wallTime(), to: wallTime() }, { error: "an object with from and to" });
+export const hoursOfDay = () =>
+  z
+    .object({ from: wallTime(), to: wallTime() }, { error: "an object with from and to" })
+    .refine(({ from, to }) => from !== to, { error: "from and to that differ; null is the whole day" });
 export type HoursOfDay = z.output<ReturnType<typeof hoursOfDay>>;
 
 const ZONE = "a name such as Europe/Berlin or UTC";

@@ -319,6 +319,7 @@ test.each([
   [{ everySeconds: 59 }, "everySeconds"],
   [{ everySeconds: 60, timeZone: "Mars/Olympus" }, "timeZone"],
   [{ everySeconds: 60, activeHours: { from: "8:00", to: "20:00" } }, "activeHours.from"],
+  [{ everySeconds: 60, activeHours: { from: "08:00", to: "08:00" } }, "activeHours"],
   [{ everySeconds: 60, model: "openai:unknown" }, "model"],
   [{ everySeconds: 60, model: ["local:smollm2-135m-instruct"] }, "model"],
 ])("%p is refused, naming %p", async (body, field) => {
