@@ -111,9 +111,10 @@ export function createDeciding(parts: DecidingParts): Deciding {
       const { runId } = runNow(schedule, found);
       return { status: "ran", reason: isLate ? "late: the host was not running at that time" : null, runId };
     } catch (error) {
-      // A full history or queue: the next time may find room.
+      // A full history or queue, or a limit of models: the next time may find room.
       if (!(error instanceof AppError) || error.code === "internal_error") throw error;
-      return { status: "failed", reason: error.message, runId: null };
+      const status = error.code === "budget_exceeded" ? "skipped" : "failed";
+      return { status, reason: error.message, runId: null };
     }
   }
 

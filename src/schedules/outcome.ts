@@ -49,8 +49,10 @@ export function createOutcomes({ queries, messages, events, tell }: OutcomeParts
         const reason = run.errorMessage ?? "the run failed";
         // A run by hand is its person's concern.
         if (!slot) return;
-        queries.setSlot(slot, { status: "failed", reason });
-        fail(scheduleId, reason);
+        // A limit that ends by itself switches nothing off.
+        const isOverBudget = run.errorCode === "budget_exceeded" && run.retryAt !== null;
+        queries.setSlot(slot, { status: isOverBudget ? "skipped" : "failed", reason });
+        if (!isOverBudget) fail(scheduleId, reason);
         return;
       }
       if (status === "cancelled") {

@@ -303,6 +303,26 @@ test("two failures in a row are told, five switch the schedule off, and runs by 
   expect(back.body).toMatchObject({ enabled: true, failuresInARow: 0, nextAt: "2026-11-22T19:00:00.000Z" });
 });
 
+test("times that meet a limit of tokens are skipped until it ends, and never switch the schedule off", async () => {
+  // What the limit leaves is enough for the first answer of a run, and not for the one after its tool call.
+  const look = { index: 0, id: "call_a", function: { name: "now", arguments: "{}" } };
+  const usage = { prompt_tokens: 1_000_000, completion_tokens: 10 };
+  const first = { choices: [{ index: 0, delta: { tool_calls: [look] }, finish_reason: "tool_calls" }], usage };
+  talk.when("Look", { kind: "raw", chunks: [`data: ${JSON.stringify(first)}\n\ndata: [DONE]\n\n`] });
+  await ask("PATCH", talk.at(""), { modelLimits: { tokensPerDay: 100_000 } });
+  const scheduleId = await hourly("Look");
+  for (let times = 0; times < 7; times++) await pass(HOUR);
+  expect(await stored(scheduleId)).toMatchObject({ enabled: true, failuresInARow: 0 });
+  const decided = await slots(scheduleId);
+  expect(decided.map(({ status }: { status: string }) => status)).toEqual(Array(7).fill("skipped"));
+  for (const { reason } of decided) expect(reason).toContain("tokensPerDay");
+  expect(decided.at(-1).runId).not.toBeNull();
+  expect(decided[0].runId).toBeNull();
+  talk.when("Look", answer("Done."));
+  await pass(6 * HOUR);
+  expect((await slots(scheduleId))[0]).toMatchObject({ slotAt: "2026-11-23T01:00:00.000Z", status: "ran" });
+});
+
 test("a schedule's own model answers its runs", async () => {
   await talk.stop();
   await begin({ ROOST_MODELS: "other" });
