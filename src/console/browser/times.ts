@@ -1,4 +1,4 @@
-import { DAY_MS } from "../../lib/calendar.ts";
+import { DAY_MS, dayOf } from "../../lib/calendar.ts";
 import type { Schedule } from "./records.ts";
 
 const dayIn = (timeZone: string, ms: number): string =>
@@ -15,9 +15,11 @@ export const toldIn = ({ cron, activeHours, timeZone }: Pick<Schedule, "cron" | 
 export function whenIn(timeZone: string, ms: number, nowMs = Date.now()): string {
   const clock = new Intl.DateTimeFormat("en-GB", { timeZone, hour: "2-digit", minute: "2-digit" }).format(ms);
   const day = dayIn(timeZone, ms);
-  if (day === dayIn(timeZone, nowMs)) return `today at ${clock}`;
-  if (day === dayIn(timeZone, nowMs + DAY_MS)) return `tomorrow at ${clock}`;
-  if (day === dayIn(timeZone, nowMs - DAY_MS)) return `yesterday at ${clock}`;
+  const today = dayIn(timeZone, nowMs);
+  if (day === today) return `today at ${clock}`;
+  // By the calendar: a day may have 23 or 25 hours.
+  if (day === dayOf(Date.parse(today) + DAY_MS)) return `tomorrow at ${clock}`;
+  if (day === dayOf(Date.parse(today) - DAY_MS)) return `yesterday at ${clock}`;
   const form: Intl.DateTimeFormatOptions = { timeZone, weekday: "short", day: "numeric", month: "short" };
   if (Math.abs(ms - nowMs) > 300 * DAY_MS) form.year = "numeric";
   return `${new Intl.DateTimeFormat("en-GB", form).format(ms)} at ${clock}`;
