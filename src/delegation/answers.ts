@@ -48,7 +48,9 @@ function whyNot(run: Run | undefined, isLate: boolean): string {
   if (isLate) return "it took too long and was stopped";
   // Its message names the call, and a model that a stranger has steered may have called anything.
   if (run?.errorCode === "loop_detected") return "its run failed: it repeated the same call with the same result";
-  if (run?.status === "failed") return `its run failed: ${run.errorMessage ?? "for an unknown reason"}`;
+  if (run?.status === "failed") {
+    return `its run failed: ${run.errorMessage?.replace(/\.$/, "") ?? "for an unknown reason"}`;
+  }
   if (run?.status === "cancelled") return "its run was cancelled";
   return "its conversation was deleted";
 }

@@ -50,6 +50,7 @@ export async function startAgents(
         };
       }
       if (says === "HANG") return { kind: "hang" };
+      if (says === "FAIL") return { kind: "status", status: 400 };
       const after = held.get(asked);
       return after ? { kind: "text", tokens: [says], after } : textOf(says);
     },

@@ -146,6 +146,10 @@ describe("a message to another agent", () => {
     it.when("loop", ...Array.from({ length: 30 }, () => reads));
     await it.send(ada, "plan");
     expect(it.results("plan")[0]).toMatch(/^The agent Bob \d+ has not answered: its run failed: /);
+    it.when("refused", [ask("bob", "fails")], "Well.");
+    it.when("fails", "FAIL");
+    await it.send(ada, "refused");
+    expect(it.results("refused")[0]).toMatch(/: its run failed: The model server refused .* under run_\w+\.$/);
   });
 });
 
