@@ -9,7 +9,7 @@ const CHECK_EVERY_MS = 1_000;
 const ACCOUNTS_PER_COMMIT = 100;
 
 export interface MeterTimer {
-  /** Settles every account that is due, or all of them after ten seconds or at the end of the hour. */
+  /** Settles every account that is due or suspended, or all of them after ten seconds or at the end of the hour. */
   tick(): Promise<void>;
   /** Starts ticking by itself. */
   run(): void;
@@ -17,7 +17,7 @@ export interface MeterTimer {
   stop(): Promise<void>;
 }
 
-/** Reads the meters every ten seconds, and when an account runs out of funds (docs/contract/billing.md, Meter). */
+/** Reads the meters every ten seconds, and when an account runs out of funds or is suspended (docs/contract/billing.md, Meter). */
 export function createMeterTimer(
   meter: Meter,
   store: Store,
@@ -58,7 +58,8 @@ export function createMeterTimer(
     const all = nowNs - lastAllNs >= ALL_EVERY_NS || hour !== lastHour;
     const isDue = (accountId: string): boolean => {
       const dueNs = meter.dueNs(accountId);
-      return dueNs !== null && dueNs <= nowNs;
+      // Suspended by another process, which cannot stop its instances.
+      return (dueNs !== null && dueNs <= nowNs) || meter.isSuspended(accountId);
     };
     await settle(all ? meter.accountIds() : meter.accountIds().filter(isDue));
     // Only after success, so that a failure is retried within a second, not ten seconds later.

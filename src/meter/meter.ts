@@ -55,6 +55,8 @@ export interface Meter extends Funds {
   accountIds(): string[];
   /** The latest time to settle the account, by the monotonic clock; null if it is not known to run out. */
   dueNs(accountId: string): bigint | null;
+  /** Whether settling the account stops its instances, whatever its balance. */
+  isSuspended(accountId: string): boolean;
   listen(listener: MeterListener): void;
 }
 
@@ -236,6 +238,7 @@ export function createMeter({ store, clock, ledger, pricePerHour, termsOf }: Met
     limitChanged: (accountId) => settle(accountId, null),
     accountIds: readings.accountIds,
     dueNs,
+    isSuspended: (accountId) => termsOf(accountId).suspended,
     listen: (listener) => void listeners.push(listener),
   };
   return meter;

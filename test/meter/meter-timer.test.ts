@@ -159,3 +159,16 @@ test("while running, it checks instances that have just been started long before
   await stopped;
   expect(metered.instances.find(poor)?.status).toBe("stopped");
 });
+
+test("a suspended account's instances stop at the next check, and nobody else is settled for it", async () => {
+  const [suspended, other] = [metered.account(10_000_000n), metered.account(10_000_000n)];
+  const [own, others] = [metered.run(suspended), metered.run(other)];
+  metered.clock.advance(10 * SECOND);
+  await metering.tick();
+  metered.setTerms(suspended, { suspended: true });
+  metered.clock.advance(SECOND);
+  await metering.tick();
+  expect(metered.instances.find(own)).toMatchObject({ status: "stopped", statusReason: "suspended" });
+  expect(metered.instances.find(others)?.status).toBe("running");
+  expect([committed(own), committed(others)]).toEqual([91, 83]);
+});
