@@ -80,18 +80,18 @@ function origin(): Setting<string> {
   };
 }
 
-/** Links are built by appending to it. */
+/** Links are built by appending to it, and the console's pages are at the root of a host. */
 function publicUrl(): Setting<string | null> {
-  const expects = "an http or https URL that browsers can open, without a user name, ? or #";
+  const expects = "an http or https URL that browsers can open, without a path, user name, ? or #";
   const setting = orNull(url("ROOST_PUBLIC_URL", "", "how browsers reach this host, for links and mails", expects));
   return {
     ...setting,
     read(value) {
       const read = setting.read(value);
       if (typeof read !== "string") return read;
-      const { hostname, username, password } = new URL(read);
+      const { hostname, username, password, pathname } = new URL(read);
       const isOpenable = /^[a-z0-9._-]+$|^\[/.test(hostname) && !["0.0.0.0", "[::]"].includes(hostname);
-      return !isOpenable || username !== "" || password !== "" || /[?#]/.test(read)
+      return !isOpenable || username !== "" || password !== "" || !/^\/*$/.test(pathname) || /[?#]/.test(read)
         ? undefined
         : read.replace(/^[a-z]+:/i, (scheme) => scheme.toLowerCase()).replace(/\/+$/, "");
     },

@@ -35,7 +35,7 @@ const WHOLE = "expected a whole number from 0 to 65535";
 
 const SMTP_URL = "smtp://user:pass@host:587 or smtps://…, with user and password percent-encoded";
 const FROM = "expected one e-mail address, or Name <address>";
-const PUBLIC = "expected an http or https URL that browsers can open, without a user name, ? or #";
+const PUBLIC = "expected an http or https URL that browsers can open, without a path, user name, ? or #";
 const LISTENED = "expected an address or name of this machine, without a port or brackets";
 const ORIGINS = "expected origins such as https://app.example.com, comma-separated, without duplicates";
 const EGRESS = "expected none, public, or hosts as host or host:port, comma-separated";
@@ -48,6 +48,7 @@ const ALONE: [name: string, value: string, shown: string, told: string][] = [
   ["ROOST_HOST", "8080", "8080", LISTENED],
   ["ROOST_PUBLIC_URL", "https://ada:hush@roost.example", "https://********@roost.example", PUBLIC],
   ["ROOST_PUBLIC_URL", "https://*", "https://*", PUBLIC],
+  ["ROOST_PUBLIC_URL", "https://example.org/roost", "https://example.org/roost", PUBLIC],
   ["ROOST_SMTP_URL", "smtp://mail.example:99999", "********", `expected ${SMTP_URL}`],
   ["ROOST_SMTP_URL", "smtp://:587", "********", `expected ${SMTP_URL}`],
   ["ROOST_MAIL_FROM", "ada@example.com,eve@example.com", "ada@example.com,eve@example.com", FROM],
@@ -73,12 +74,12 @@ test("values that could never work are refused by name, and show no password", (
   const settings = loadConfig({
     ROOST_DATA_DIR: home.dataDir,
     ROOST_HOST: "::1",
-    ROOST_PUBLIC_URL: "HTTPS://Roost.Example/a/",
+    ROOST_PUBLIC_URL: "HTTPS://Roost.Example/",
     ROOST_MAIL_FROM: "Roost of Ada <roost@example.com>",
     ROOST_EGRESS: "example.com:443, [::1]:80",
     ROOST_OPENAI_BASE_URL: "http://ada:hush@models.example/v1",
   });
-  expect(settings.config.publicUrl).toBe("https://Roost.Example/a");
+  expect(settings.config.publicUrl).toBe("https://Roost.Example");
   expect(JSON.stringify(settings.settings)).not.toContain("hush");
 });
 

@@ -93,9 +93,9 @@ test("a setting is read from the command line before the environment, and from t
 test("a public URL is stored without a trailing slash: links are made by appending to it", () => {
   const of = (ROOST_PUBLIC_URL: string) =>
     loadConfig({ ROOST_DATA_DIR: "/nowhere", ROOST_PUBLIC_URL }).config.publicUrl;
-  expect([of("https://roost.example/"), of("https://example.org/roost//"), of("")]).toEqual([
+  expect([of("https://roost.example/"), of("https://example.org//"), of("")]).toEqual([
     "https://roost.example",
-    "https://example.org/roost",
+    "https://example.org",
     null,
   ]);
 });

@@ -502,7 +502,7 @@ describe("a page of another origin cannot reach a host on loopback by its own na
   );
 
   test("the host name of the public URL is answered too, and no other", async () => {
-    const named = await startTestServer({ ROOST_PUBLIC_URL: "https://Roost.Example/base" });
+    const named = await startTestServer({ ROOST_PUBLIC_URL: "https://Roost.Example" });
     expect((await ask("roost.example", named.url)).status).toBe(200);
     expect((await ask("evil.example", named.url)).status).toBe(403);
     await named.stop();
