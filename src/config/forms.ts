@@ -1,4 +1,4 @@
-import { DURATION_FORM, parseDuration } from "../lib/duration.ts";
+import { parseDuration } from "../lib/duration.ts";
 import { type Micros, parseMoney } from "../lib/money.ts";
 
 /** One setting, described once, for `loadConfig`, help, `roost config` and docs/settings.md. */
@@ -95,14 +95,20 @@ export const amount = (name: string, fallback: string, meaning: string): Setting
   read: (value) => parseMoney(value) ?? undefined,
 });
 
+const MINUTE_MS = 60_000;
+
 /** Optional: empty, the default, means null. Milliseconds. */
 export const duration = (name: string, meaning: string): Setting<number | null> => ({
   name,
   meaning,
   fallback: "",
   fallbackShown: "none",
-  expects: DURATION_FORM,
-  read: (value) => (value === "" ? null : (parseDuration(value) ?? undefined)),
+  expects: "a number with s, m, h or d, such as 7d, from 1m to 3650d",
+  read(value) {
+    if (value === "") return null;
+    const ms = parseDuration(value);
+    return ms !== null && ms >= MINUTE_MS ? ms : undefined;
+  },
 });
 
 export const oneOf = <T extends string>(
