@@ -32,7 +32,14 @@ const HOST_NAME = /^(?!\d+$)[A-Za-z0-9._-]+$/;
 const EGRESS_HOST = /^(?!none$)(?:[A-Za-z0-9._-]+|\[[0-9a-fA-F:]+\])(?::(\d{1,5}))?$/;
 const LEVELS = ["trace", "debug", "info", "warn", "error", "silent"] as const;
 
-const dataHome = () => join(process.env.XDG_DATA_HOME || join(homedir(), ".local/share"), "roost");
+/** Empty, which is refused where it is needed, if the user has no home: a container's may be in no list of users. */
+function dataHome(): string {
+  try {
+    return join(process.env.XDG_DATA_HOME || join(homedir(), ".local/share"), "roost");
+  } catch {
+    return "";
+  }
+}
 
 const place = {
   dataDir: {
