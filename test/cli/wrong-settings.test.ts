@@ -123,6 +123,23 @@ const WRONG: [what: string, attempt: Attempt, told: string[]][] = [
     [expect.stringMatching(/^the settings file FILE is not valid TOML, line 3: Expected '=' after a key/)],
   ],
   [
+    "a file with a passphrase that is not there",
+    { env: { ROOST_BACKUP_PASSPHRASE_FILE: "/nowhere" } },
+    ["ROOST_BACKUP_PASSPHRASE_FILE: the passphrase file /nowhere cannot be read: there is no such file or folder"],
+  ],
+  [
+    "a file without a passphrase",
+    { env: { ROOST_BACKUP_PASSPHRASE_FILE: "/dev/null" } },
+    [
+      "ROOST_BACKUP_PASSPHRASE_FILE: the passphrase file /dev/null begins with an empty line; write the passphrase into its first line",
+    ],
+  ],
+  [
+    "backups more often than they are looked after",
+    { env: { ROOST_BACKUP_EVERY: "59s" } },
+    ['ROOST_BACKUP_EVERY is "59s" (environment): expected a number with s, m, h or d, such as 7d, from 1m to 3650d'],
+  ],
+  [
     "a local model whose name cannot be one",
     { env: { ROOST_MODEL: "local:../nope" } },
     ['ROOST_MODEL is "local:../nope" (environment): expected local:<name> of a model on this host, or openai:<name>'],
@@ -228,6 +245,31 @@ test("an empty data folder name is refused, and the current folder is left uncha
     expect([set.code, set.errors]).toEqual([78, told.replace("SOURCE", "environment")]);
   }
   expect(readdirSync(here)).toEqual([]);
+});
+
+test("doctor says that the passphrase of backups cannot be read", async () => {
+  const env = { ROOST_BACKUP_PASSPHRASE_FILE: "/nowhere" };
+  const { output } = await runBinary(["doctor", "--data", home.dataDir, "--json"], { env });
+  const findings = JSON.parse(output) as { check: string }[];
+  expect(findings.find(({ check }) => check === "backups")).toMatchObject({
+    ok: false,
+    detail: "the passphrase file /nowhere cannot be read: there is no such file or folder",
+  });
+});
+
+/** Needs root, or a kernel that lets anybody begin a namespace. */
+const mayHide = Bun.spawnSync(["unshare", "-rm", "mount", "-t", "tmpfs", "none", "/etc"]).success;
+test.skipIf(!mayHide)("a user without a home needs no more than --data", async () => {
+  const binary = await buildBinary();
+  const run = (...words: string[]) => {
+    const homeless = 'mount -t tmpfs none /etc && exec env -u HOME -u XDG_DATA_HOME "$0" "$@"';
+    const { stderr, exitCode } = Bun.spawnSync(["unshare", "-rm", "sh", "-c", homeless, binary, ...words], {
+      env: { PATH: process.env.PATH },
+    });
+    return [exitCode, stderr.toString()];
+  };
+  expect(run("config", "--data", home.dataDir, "--json")).toEqual([0, ""]);
+  expect(run("config")).toEqual([78, 'roost: ROOST_DATA_DIR is "" (default): expected a folder\n']);
 });
 
 test("a start that is refused creates nothing", async () => {

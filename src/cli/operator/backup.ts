@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { setPriority } from "node:os";
 import { join } from "node:path";
 import { ArchiveError, isEncrypted } from "../../backup/archive.ts";
@@ -9,7 +9,6 @@ import { KEY_FILES } from "../../backup/snapshot.ts";
 import { verifyBackup } from "../../backup/verify.ts";
 import type { Config } from "../../config.ts";
 import { isoTime } from "../../lib/clock.ts";
-import { describeSystemError } from "../../lib/system-error.ts";
 import type { AuditEntry } from "../../storage/audit.ts";
 import { SCHEMA_VERSION } from "../../storage/migrate.ts";
 import { Failure, UsageError } from "../failure.ts";
@@ -25,6 +24,7 @@ import {
   versionOf,
   withData,
 } from "./data-folder.ts";
+import { readPassphraseFile } from "./passphrase.ts";
 
 interface BackupOptions extends DataOptions {
   json?: true;
@@ -178,19 +178,7 @@ async function openBackup(
 /** The first line of the file, without its end. */
 function readPassphrase(options: BackupOptions, config: Config): string | null {
   const path = options.passphraseFile ?? config.backupPassphraseFile;
-  if (path === null) return null;
-  let text: string;
-  try {
-    text = readFileSync(path, "utf8");
-  } catch (error) {
-    throw describeSystemError(`the passphrase file ${path} cannot be read`, error);
-  }
-  const [line = ""] = text.split(/\r?\n/, 1);
-  if (line.trim() !== "") return line;
-  throw new Failure(
-    `the passphrase file ${path} begins with an empty line`,
-    "write the passphrase into its first line",
-  );
+  return path === null ? null : readPassphraseFile(path);
 }
 
 function refused(path: string, error: unknown): unknown {

@@ -7,12 +7,14 @@ import { roost } from "./advice.ts";
 import { placeOf } from "./backup.ts";
 import { databaseOf } from "./data-folder.ts";
 import { type Finding, fail, pass } from "./finding.ts";
+import { readPassphraseFile } from "./passphrase.ts";
 
-type Settings = Pick<Config, "dataDir" | "backupEvery" | "backupTo">;
+type Settings = Pick<Config, "dataDir" | "backupEvery" | "backupTo" | "backupPassphraseFile">;
 
-/** If backups are scheduled: the newest is there, in time and readable, and the last trial restore succeeded. */
+/** Their passphrase can be read. If backups are scheduled: the newest is there, in time and readable, and the last trial restore succeeded. */
 export async function checkBackups(config: Settings): Promise<Finding> {
-  const { dataDir, backupEvery: everyMs } = config;
+  const { dataDir, backupEvery: everyMs, backupPassphraseFile } = config;
+  if (backupPassphraseFile !== null) readPassphraseFile(backupPassphraseFile);
   if (everyMs === null) return pass("none is scheduled; to have one made every day, set ROOST_BACKUP_EVERY=1d");
   if (!existsSync(databaseOf(config))) return pass("none yet: there is nothing to back up");
   const destination = openDestination(placeOf(config));

@@ -9,9 +9,10 @@ import { waitForOthers } from "../../storage/connection.ts";
 import { lockDataFolder, serverOf } from "../../storage/lock.ts";
 import { SCHEMA_VERSION, schemaVersion } from "../../storage/migrate.ts";
 import { makePrivate, PRIVATE_FILES } from "../../storage/private-folder.ts";
-import { Failure } from "../failure.ts";
+import { Failure, messageOf } from "../failure.ts";
 import { note } from "../output.ts";
 import { roost } from "./advice.ts";
+import { readPassphraseFile } from "./passphrase.ts";
 
 export interface DataOptions {
   data?: string;
@@ -65,10 +66,15 @@ export function readSettings({ data, host, port }: ServeSettings): LoadedConfig 
   });
 }
 
-/** Also checks the wallet's checksum, which takes a moment. Throws `ConfigError`. */
+/** Also checks the wallet's checksum, which takes a moment, and the passphrase of backups. Throws `ConfigError`. */
 export async function readCheckedConfig(options: ServeSettings): Promise<LoadedConfig> {
   const loaded = readSettings(options);
-  const { wallet } = loaded.config;
+  const { wallet, backupPassphraseFile } = loaded.config;
+  try {
+    if (backupPassphraseFile !== null) readPassphraseFile(backupPassphraseFile);
+  } catch (error) {
+    throw new ConfigError(`ROOST_BACKUP_PASSPHRASE_FILE: ${messageOf(error)}`);
+  }
   if (wallet === null || (await hasValidChecksum(wallet as Address))) return loaded;
   throw new ConfigError(
     `ROOST_WALLET is "${wallet}": expected an address with a valid checksum in its capital letters (EIP-55)`,
