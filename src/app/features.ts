@@ -39,7 +39,7 @@ import { createModelChoice, withOwnServers } from "../models/choice.ts";
 import { createEngines } from "../models/engines.ts";
 import { createPaymentGateway } from "../payments/gateway.ts";
 import { invoiceQueries } from "../payments/invoice-queries.ts";
-import { findLostWallet } from "../payments/lost-wallet.ts";
+import { findLostWallet, nextAddress } from "../payments/lost-wallet.ts";
 import { createHost, type Host } from "../runtime/host.ts";
 import { createAgentTurns } from "../runtime/worker-calls.ts";
 import type { probeLevel } from "../sandbox/probe.ts";
@@ -73,6 +73,9 @@ export type Features = Awaited<ReturnType<typeof createFeatures>>;
 const LOST_KEYS =
   "host-keys.json is missing, and is created anew: everybody has to sign in again, and earlier signatures of the audit log " +
   "cannot be verified; if a copy of the data folder has the file, stop the server and put it back";
+const LOST_WALLET =
+  "wallet.json is missing, and is created anew: payments are received at another address now; if a copy of the data folder " +
+  "has the file, stop the server and put it back";
 export interface FeatureOptions {
   tools?: ToolChoice | undefined;
   /** Finds out what locks scripts in. */
@@ -94,11 +97,17 @@ export async function createFeatures(
   const { clock, store, audit, ledger, accounts, outbox } = foundation;
   const { dataDir, minimumLaunchBalance } = config;
   const idleMs = config.idleSeconds * 1000;
-  if (!hasHostKeys(dataDir) && accounts.list(null, 1).length > 0) log.warn(LOST_KEYS);
+  const isFirstStart = accounts.list(null, 1).length === 0;
+  if (!hasHostKeys(dataDir) && !isFirstStart) log.warn(LOST_KEYS);
   const hostKeys = openHostKeys(dataDir);
   const lost = findLostWallet(store.db, clock.now(), config);
   if (lost !== null) throw new Error(`${lost.detail}; ${lost.mend}`);
+  const hasWallet = nextAddress(config) !== null;
   const recipient = await openWallet(dataDir, config.wallet as Address | null);
+  if (!hasWallet && !isFirstStart) {
+    log.warn(LOST_WALLET);
+    audit.append({ actor: "host", action: "wallet.create", subject: recipient });
+  }
   store.transaction(() => invoiceQueries(store.db).noteAddress(recipient));
   const limits = createAccountLimits(store, limitDefaults(config));
   const quotas = createQuotas(store, limits);
