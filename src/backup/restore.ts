@@ -21,6 +21,8 @@ export interface RestoreOptions {
   /** The file's size in bytes, for `onProgress`. */
   size: number;
   passphrase: string | null;
+  /** Entries of the data folder that may be there before, besides key files. */
+  mayStay?: readonly string[];
   onProgress?: OnProgress;
 }
 
@@ -124,7 +126,7 @@ const mayBeThere = (name: string): boolean =>
  */
 export async function restoreBackup(dataDir: string, options: RestoreOptions): Promise<Restored> {
   await takeBack(dataDir);
-  requireEmpty(dataDir);
+  requireEmpty(dataDir, options.mayStay);
   const folder = join(dataDir, `.restore-${randomUUID()}`);
   try {
     await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -166,9 +168,9 @@ async function takeBack(dataDir: string): Promise<void> {
   }
 }
 
-function requireEmpty(dataDir: string): void {
+function requireEmpty(dataDir: string, mayStay: readonly string[] = []): void {
   if (!existsSync(dataDir)) return;
-  const other = readdirSync(dataDir).find((name) => !mayBeThere(name));
+  const other = readdirSync(dataDir).find((name) => !mayBeThere(name) && !mayStay.includes(name));
   if (other === undefined) return;
   throw new Error(
     `${dataDir} is not empty: it has ${other}; a backup is restored into a new or empty folder only, named with --data`,

@@ -66,6 +66,45 @@ test("without --include-key no key leaves the host, and the restore says which t
   expect(statSync(restored).mode & 0o777).toBe(0o700);
 });
 
+test("files that the settings name may be there before a start and a restore, and a backup says that they are not in it", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "roost-named-"));
+  await using _ = { [Symbol.asyncDispose]: async () => rmSync(folder, { recursive: true, force: true }) };
+  const [dataDir, restored, bare] = [join(folder, "data"), join(folder, "restored"), join(folder, "bare")];
+  const prepare = (at: string) => {
+    mkdirSync(at, { mode: 0o700 });
+    writeFileSync(join(at, "roost.toml"), 'model_prices = "prices.json"\nbackup_to = "kept/daily"\n', { mode: 0o600 });
+    writeFileSync(join(at, "prices.json"), "{}");
+    mkdirSync(join(at, "kept"));
+  };
+  prepare(dataDir);
+  expect(await runBinary(["invite", "create", "--data", dataDir])).toMatchObject({ code: 0 });
+  const [file, whole] = [join(folder, "b.tar.zst"), join(folder, "whole.tar.zst")];
+  const { errors } = await backup(["create", file, "--data", dataDir]);
+  expect(errors).toContain("What your settings name is not in it: keep copies of prices.json elsewhere.");
+  expect(errors).toContain("keep copies of roost.toml elsewhere");
+  prepare(restored);
+  expect(await backup(["restore", file, "--data", restored])).toMatchObject({ code: 0 });
+  expect(readdirSync(restored)).toEqual(expect.arrayContaining(["kept", "prices.json", "roost.db"]));
+  await using server = await startBinary({ dataDir: restored });
+
+  expect(await backup(["create", whole, "--data", dataDir, "--include-key"])).toMatchObject({ code: 0 });
+  const without = await backup(["restore", whole, "--data", bare]);
+  expect(without).toMatchObject({ code: 0 });
+  expect(without.output).toContain("Restored");
+  expect(without.errors).toMatch(/Its settings stop a start: ROOST_MODEL_PRICES is .*there is no such file/);
+  expect(await server.stop()).toBe(0);
+});
+
+test("a backup of a host that has no keys yet speaks of none", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "roost-keyless-"));
+  await using _ = { [Symbol.asyncDispose]: async () => rmSync(folder, { recursive: true, force: true }) };
+  const dataDir = join(folder, "data");
+  mkdirSync(dataDir, { mode: 0o700 });
+  await runBinary(["invite", "create", "--data", dataDir]);
+  const { code, errors } = await backup(["create", join(folder, "b.tar.zst"), "--data", dataDir]);
+  expect([code, errors.includes("keep copies")]).toEqual([0, false]);
+});
+
 test("a passphrase file encrypts, and nothing opens without it", async () => {
   await using host = await startHost();
   const { folder, dataDir } = host;

@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { setPriority } from "node:os";
 import { join } from "node:path";
 import { ArchiveError, isEncrypted } from "../../backup/archive.ts";
@@ -7,7 +7,7 @@ import { locate, openDestination } from "../../backup/destination.ts";
 import { type Restored, type RestoreOptions, restoreBackup } from "../../backup/restore.ts";
 import { KEY_FILES } from "../../backup/snapshot.ts";
 import { verifyBackup } from "../../backup/verify.ts";
-import type { Config } from "../../config.ts";
+import { type Config, ConfigError } from "../../config.ts";
 import { isoTime } from "../../lib/clock.ts";
 import type { AuditEntry } from "../../storage/audit.ts";
 import { SCHEMA_VERSION } from "../../storage/migrate.ts";
@@ -18,11 +18,13 @@ import { roost } from "./advice.ts";
 import {
   type DataOptions,
   databaseOf,
+  namedBySettings,
   noteOwner,
   readConfig,
+  readSettings,
   requireDataIn,
   versionOf,
-  withData,
+  withDataOf,
 } from "./data-folder.ts";
 import { readPassphraseFile } from "./passphrase.ts";
 
@@ -54,7 +56,7 @@ export async function createBackupFile(file: string, options: BackupOptions & { 
   }).finally(progress.end);
   const path = destination.pathOf(name);
   const { size, createdAt, keys } = created;
-  await record(options, config, { action: "backup.create", subject: path, detail: { keys: keys.length > 0 } });
+  await record(config, { action: "backup.create", subject: path, detail: { keys: keys.length > 0 } });
   if (options.json) {
     printJson({ file: path, size, createdAt, encrypted: passphrase !== null, keys });
     return;
@@ -63,10 +65,13 @@ export async function createBackupFile(file: string, options: BackupOptions & { 
     colours.green("Saved"),
     ` ${config.dataDir} to ${path} (${shortSize(size)}${passphrase === null ? "" : ", encrypted"}).`,
   );
+  const left = namedBySettings(config).filter((one) =>
+    statSync(join(config.dataDir, one), { throwIfNoEntry: false })?.isFile(),
+  );
+  if (left.length > 0) note(`What your settings name is not in it: keep copies of ${left.join(", ")} elsewhere.`);
   if (keys.length === 0) {
-    note(
-      `The keys are not in it: keep copies of ${present(config.dataDir).join(", ")} elsewhere, or use --include-key.`,
-    );
+    const without = present(config.dataDir).join(", ");
+    if (without !== "") note(`The keys are not in it: keep copies of ${without} elsewhere, or use --include-key.`);
   } else if (passphrase === null) note("The keys are in it, unencrypted: whoever has the file can read every secret.");
 }
 
@@ -104,12 +109,16 @@ export async function restoreBackupFile(file: string, options: BackupOptions): P
   const { dataDir } = config;
   const { path, opened } = await openBackup(file, options, config);
   const progress = createProgress("Restoring", { quiet: options.json === true });
-  const restored = await restoreBackup(dataDir, { ...opened, onProgress: progress.show })
+  const restored = await restoreBackup(dataDir, {
+    ...opened,
+    mayStay: namedBySettings(config),
+    onProgress: progress.show,
+  })
     .finally(progress.end)
     .catch((error: unknown) => {
       throw refused(path, error);
     });
-  await record(options, config, { action: "backup.restore", subject: path, detail: { createdAt: restored.createdAt } });
+  await record(config, { action: "backup.restore", subject: path, detail: { createdAt: restored.createdAt } });
   noteOwner(dataDir, databaseOf(config));
   const missing = KEY_FILES.filter((name) => name !== "roost.toml" && !existsSync(join(dataDir, name)));
   if (options.json) {
@@ -123,13 +132,25 @@ export async function restoreBackupFile(file: string, options: BackupOptions): P
     );
     say("nobody stays signed in, and payments to the old address are not seen.");
   }
+  for (const problem of problemsOf(options)) note(`Its settings stop a start: ${problem}.`);
   say(`Start it: ${roost("serve", dataDir)}`);
 }
 
+/** What is wrong with the settings as they are now, such as with those that were in a backup. */
+function problemsOf(options: DataOptions): readonly string[] {
+  try {
+    readSettings(options);
+    return [];
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems;
+    throw error;
+  }
+}
+
 /** In the audit log, unless the next start has to migrate the database first. */
-async function record(options: DataOptions, config: Config, entry: Omit<AuditEntry, "actor">): Promise<void> {
+async function record(config: Config, entry: Omit<AuditEntry, "actor">): Promise<void> {
   if (versionOf(databaseOf(config)) !== SCHEMA_VERSION) return;
-  await withData(options, "refuse", ({ audit }) => audit.append({ actor: "operator", ...entry }));
+  await withDataOf(config, ({ audit }) => audit.append({ actor: "operator", ...entry }));
 }
 
 /** `roost backup list`: what is in `ROOST_BACKUP_TO`. */

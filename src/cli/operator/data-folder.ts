@@ -95,7 +95,15 @@ export async function withData<T>(
   work: (parts: Foundation & { config: Config }) => T | Promise<T>,
 ): Promise<T> {
   const { config } = readConfig(options);
-  if (!(absent === "create" && isPrepared(config.dataDir))) requireDataIn(config);
+  if (!(absent === "create" && isPrepared(config))) requireDataIn(config);
+  return withDataOf(config, work);
+}
+
+/** The same with settings that were read before. */
+export async function withDataOf<T>(
+  config: Config,
+  work: (parts: Foundation & { config: Config }) => T | Promise<T>,
+): Promise<T> {
   const foundation = await openCurrent(config);
   try {
     return await work({ ...foundation, config });
@@ -133,10 +141,10 @@ const MAX_NAMED = 3;
  * Throws if the folder belongs to something else: it exists and has entries, but no database and nothing that a new host
  * has. Call it before anything in the folder is changed.
  */
-export function requireOwnFolder(config: Pick<Config, "dataDir">): void {
+export function requireOwnFolder(config: Config): void {
   const { dataDir } = config;
   if (existsSync(databaseOf(config))) return;
-  const others = entriesOf(dataDir).filter((name) => !isOfPreparing(name));
+  const others = entriesOf(dataDir).filter((name) => !isOfPreparing(name, config));
   if (others.length === 0) return;
   const more = others.length > MAX_NAMED ? ` and ${others.length - MAX_NAMED} more` : "";
   throw new Failure(
@@ -155,13 +163,24 @@ function entriesOf(dataDir: string): string[] {
   }
 }
 
-/** Files that may be there before the first start: settings, keys, those of a start in progress, a new disk's own. */
-const isOfPreparing = (name: string): boolean =>
-  PRIVATE_FILES.some((own) => own === name) || /^(server\.|roost\.db-|lost\+found$)/.test(name);
+/**
+ * Files that may be there before the first start: settings and what they name, keys, those of a start in progress, a new
+ * disk's own.
+ */
+const isOfPreparing = (name: string, config: Config): boolean =>
+  PRIVATE_FILES.some((own) => own === name) ||
+  /^(server\.|roost\.db-|lost\+found$)/.test(name) ||
+  namedBySettings(config).includes(name);
 
-function isPrepared(dataDir: string): boolean {
+/** The entries of the data folder that the settings lead to: files of the operator's own, or a folder of backups. */
+export const namedBySettings = ({ dataDir, modelPrices, backupTo, backupPassphraseFile }: Config): string[] =>
+  [modelPrices, backupPassphraseFile, backupTo]
+    .filter((path) => path?.startsWith(`${dataDir}/`))
+    .map((path) => path?.slice(dataDir.length + 1).split("/")[0] ?? "");
+
+function isPrepared(config: Config): boolean {
   try {
-    return readdirSync(dataDir).every(isOfPreparing);
+    return readdirSync(config.dataDir).every((name) => isOfPreparing(name, config));
   } catch {
     return false;
   }
