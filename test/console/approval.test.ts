@@ -86,6 +86,23 @@ browserTest("an approval is shown from its beginning, and stands above the answe
   });
 });
 
+browserTest("what is said while an approval is open is in sight, with what it waits for", async () => {
+  await withPage(async (page) => {
+    await page.setViewportSize(LAPTOP);
+    await write(page, "Mail it", ["mail", { key: "A line of the letter.\n".repeat(60) }]);
+    await page.fill("#chat-input", "And then?");
+    await page.keyboard.press("Enter");
+    const waits = page.locator(".exchange", { hasText: "And then?" }).getByText("Waiting for the previous answer");
+    await waits.waitFor();
+    const log = (await page.locator("#chat-log").boundingBox()) ?? expect.unreachable();
+    const note = (await waits.boundingBox()) ?? expect.unreachable();
+    expect(note.y + note.height).toBeLessThanOrEqual(log.y + log.height);
+    thenSay("Then not.");
+    await page.getByRole("button", { name: "Deny" }).click();
+    await page.getByText("Hello, I am the mock model.").waitFor();
+  });
+});
+
 browserTest("a call is denied, and one that was decided elsewhere or cancelled can no longer be decided", async () => {
   await withPage(async (page) => {
     const card = (at: number) => page.locator(".approval").nth(at);

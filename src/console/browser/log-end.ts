@@ -6,8 +6,10 @@ const ABOVE_PX = 12;
 export interface LogEnd {
   /** Makes a change that may grow the log. */
   keep(change: () => void): void;
-  /** Goes to the end, wherever the log is scrolled. */
-  go(): void;
+  /**
+   * Goes to the end, wherever the log is scrolled. What was asked before a person said this is passed by.
+   */
+  go(said?: Element): void;
 }
 
 export function watchEnd(log: HTMLElement): LogEnd {
@@ -16,6 +18,7 @@ export function watchEnd(log: HTMLElement): LogEnd {
   let top = 0;
   let most = 0;
   let isShown = false;
+  let said: Element | undefined;
 
   function see(): void {
     // One that is not shown has no position.
@@ -26,15 +29,24 @@ export function watchEnd(log: HTMLElement): LogEnd {
     const isShorter = mostNow < most;
     // What has become shorter may have moved up by that.
     if (topNow < top && !isShorter) follows = false;
-    else if (topNow !== top || isShorter) follows = isAtEnd(log) || (follows && topNow >= top);
+    else if (topNow !== top || isShorter) follows = isAtEnd() || (follows && topNow >= top);
     top = topNow;
     most = mostNow;
   }
   function toEnd(): void {
     // Who reads on in an approval is not taken back to where it begins.
-    if (follows) log.scrollTop = Math.max(log.scrollTop, endOf(log));
+    if (follows) log.scrollTop = Math.max(log.scrollTop, end());
     see();
   }
+  /** How far it is scrolled at its end: there, or where the first open approval begins, if that is higher. */
+  function end(): number {
+    const most = log.scrollHeight - log.clientHeight;
+    const open = [...log.querySelectorAll(".approval:not(.decided)")].find((one) => !isBefore(one, said));
+    if (!open) return most;
+    const begins = log.scrollTop + open.getBoundingClientRect().top - log.getBoundingClientRect().top;
+    return Math.min(most, begins - ABOVE_PX);
+  }
+  const isAtEnd = () => end() - log.scrollTop <= AT_END_PX;
 
   log.addEventListener("scroll", see);
   // Who unfolds something reads there.
@@ -56,20 +68,13 @@ export function watchEnd(log: HTMLElement): LogEnd {
       change();
       toEnd();
     },
-    go() {
+    go(own) {
+      said = own;
       follows = true;
       toEnd();
     },
   };
 }
 
-/** How far a conversation is scrolled at its end: there, or where the first open approval begins, if that is higher. */
-function endOf(log: HTMLElement): number {
-  const end = log.scrollHeight - log.clientHeight;
-  const open = log.querySelector(".approval:not(.decided)");
-  if (!open) return end;
-  const begins = log.scrollTop + open.getBoundingClientRect().top - log.getBoundingClientRect().top;
-  return Math.min(end, begins - ABOVE_PX);
-}
-
-const isAtEnd = (log: HTMLElement): boolean => endOf(log) - log.scrollTop <= AT_END_PX;
+const isBefore = (one: Element, other: Element | undefined): boolean =>
+  other?.isConnected === true && (one.compareDocumentPosition(other) & Node.DOCUMENT_POSITION_FOLLOWING) !== 0;

@@ -235,7 +235,7 @@ export function openTalk(parts: TalkParts): Talk {
       // Who went to another conversation meanwhile reads it there, once it is sent.
       if (!closing.signal.aborted) {
         log.append(exchange.element);
-        logEnd.go();
+        logEnd.go(exchange.element);
       }
       try {
         const { runId, messageId } = await sendMessage(agent, conversationId, text);
