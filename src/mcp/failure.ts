@@ -1,6 +1,12 @@
-import { ProtocolError, SdkError, SdkErrorCode, SdkHttpError } from "@modelcontextprotocol/client";
+import {
+  InsufficientScopeError,
+  ProtocolError,
+  SdkError,
+  SdkErrorCode,
+  SdkHttpError,
+} from "@modelcontextprotocol/client";
 import { EgressError, type EgressFault } from "../egress/refusal.ts";
-import { ServerError, said } from "./server-error.ts";
+import { AUTHORIZE_AGAIN, ServerError, said } from "./server-error.ts";
 
 /** Faults before anything has reached the server. */
 const NOT_SENT: ReadonlySet<EgressFault> = new Set(["url", "policy", "address", "dns", "connect", "tls", "busy"]);
@@ -17,6 +23,14 @@ export function failureOf(thrown: unknown): ServerError {
   if (egress !== undefined) {
     if (egress.fault === "secret") return failed("authorization", egress.message);
     return failed(NOT_SENT.has(egress.fault) ? "unreachable" : "unknown", egress.message);
+  }
+  const scope = causeOf(thrown, InsufficientScopeError);
+  if (scope !== undefined) {
+    const wanted = said(scope.requiredScope, 200);
+    return failed(
+      "authorization",
+      `it wants a token for more${wanted && ` (${wanted})`}: ${AUTHORIZE_AGAIN}, or give it such a token in a header`,
+    );
   }
   const http = causeOf(thrown, SdkHttpError);
   if (http !== undefined) {

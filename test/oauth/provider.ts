@@ -43,13 +43,13 @@ export async function startAuthorizationServer(): Promise<AuthorizationServer> {
           resourceIndicators: {
             enabled: true,
             getResourceServerInfo: () => ({
-              scope: "tools",
+              scope: "tools files:write",
               accessTokenFormat: "opaque",
               accessTokenTTL: made.lifeSeconds,
             }),
           },
         },
-        scopes: ["openid", "offline_access", "tools"],
+        scopes: ["openid", "offline_access", "tools", "files:write"],
         findAccount: (_, accountId) => ({ accountId, claims: async () => ({ sub: accountId }) }),
       }),
   );

@@ -92,3 +92,30 @@ test("a run whose token can no longer be renewed fails its call, and the server 
       "its authorization server refused to renew the access: authorize it again (roost mcp authorize INSTANCE NAME)",
   });
 });
+
+test("what a server wants a token for besides is told to its owner, and asked for at the next authorization", async () => {
+  await authorize();
+  const challenge = 'Bearer error="insufficient_scope", scope="files:write"';
+  service.intercept = (method, request) =>
+    method === "tools/call"
+      ? new Response(null, { status: 403, headers: { "WWW-Authenticate": challenge } })
+      : refusalOf(provider, request);
+  const [refused = ""] = await callTogether(1);
+  expect(refused).toContain(
+    "the MCP server docs has to be authorized by this agent's owner: it wants a token for more",
+  );
+  service.intercept = (_, request) => refusalOf(provider, request);
+  expect((await it.person.ask("GET", one)).body).toMatchObject({
+    status: "needs_authorization",
+    statusReason: expect.stringContaining("(files:write): authorize it again"),
+  });
+  const scopeOf = async () =>
+    new URL((await it.person.ask("POST", `${one}/authorize`)).body.authorizationUrl).searchParams.get("scope");
+  expect(await scopeOf()).toBe("tools files:write offline_access");
+  await authorize();
+  // A later one asks for no less.
+  expect(await scopeOf()).toBe("tools files:write offline_access");
+  await it.begin();
+  await it.person.ask("PATCH", it.at(""), { tools: { docs__whose: "always" } });
+  expect((await callTogether(1))[0]).toContain("This was Bearer");
+});

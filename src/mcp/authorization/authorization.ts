@@ -50,7 +50,7 @@ export interface AuthorizationParts {
   audit: Audit;
   egress: Pick<Egress, "send" | "policy">;
   sealing: Sealing;
-  credentials: Pick<Credentials, "keep">;
+  credentials: Pick<Credentials, "keep" | "wanted">;
   /** How browsers reach this host. */
   publicUrl(): string;
   /** The server, as it is now. */
@@ -120,7 +120,7 @@ export function createAuthorization(parts: AuthorizationParts): Authorization {
       const ask = oauthFetch(egress, server, AbortSignal.timeout(BEGIN_MS));
       const state = randomBytes(32).toString("base64url");
       try {
-        const grantor = await discover(server.url, ask);
+        const grantor = await discover(server.url, ask, parts.credentials.wanted(server));
         const client = await register(grantor, publicUrl, ask);
         const { url, verifier } = await authorizationRequest(grantor, client, { state, callback });
         requireOpenable(url);

@@ -4,26 +4,38 @@ import { AUTHORIZE_AGAIN, ServerError } from "../server-error.ts";
 import type { Credentials, OwnedServer } from "./credentials.ts";
 import { AuthorizationError } from "./failure.ts";
 import { GrantRefused } from "./grants.ts";
+import { loadSdk } from "./sdk.ts";
 
 /**
  * Sends the server's token with each request to its origin that has no `Authorization` of its own. If the server refuses it,
  * the request is sent once more with another token: what was answered 401 was not done. Without one, the refusal is the
- * answer. Throws `ServerError` if the token could not be renewed.
+ * answer. What the server wants a token for besides is asked for at the next authorization. Throws `ServerError` if the token
+ * could not be renewed.
  */
 export const withTokens =
-  (send: GuardedFetch, credentials: Pick<Credentials, "current" | "other">, server: OwnedServer): GuardedFetch =>
+  (
+    send: GuardedFetch,
+    credentials: Pick<Credentials, "current" | "other" | "want">,
+    server: OwnedServer,
+  ): GuardedFetch =>
   async (url, init = {}, runId) => {
     const isOwn = new URL(url).origin === new URL(server.url).origin;
     if (!isOwn || new Headers(init.headers).has("Authorization")) return send(url, init, runId);
     const token = await asked(credentials.current(server));
     if (token === null) return send(url, init, runId);
     const answer = await send(url, bearing(init, token), runId);
+    if (answer.status === 403) await noteScope(answer, credentials, server);
     if (answer.status !== 401 || init.body instanceof ReadableStream) return answer;
     const other = await asked(credentials.other(server, token));
     if (other === null) return answer;
     await answer.body?.cancel();
     return send(url, bearing(init, other), runId);
   };
+
+async function noteScope(answer: Response, credentials: Pick<Credentials, "want">, server: OwnedServer): Promise<void> {
+  const { error, scope } = (await loadSdk()).extractWWWAuthenticateParams(answer);
+  if (error === "insufficient_scope" && scope !== undefined) credentials.want(server, scope);
+}
 
 function bearing(init: RequestInit, token: string): RequestInit {
   const headers = new Headers(init.headers);

@@ -2,7 +2,7 @@ import type { Egress } from "../../egress/egress.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Store } from "../../storage/store.ts";
 import type { ServerAddress } from "../schema.ts";
-import type { Grantor } from "./discovery.ts";
+import { type Grantor, scopesOf } from "./discovery.ts";
 import { type Client, GrantRefused, refresh, revoke, type Tokens } from "./grants.ts";
 import { oauthFetch } from "./oauth-fetch.ts";
 import { authorizationQueries } from "./queries.ts";
@@ -27,7 +27,14 @@ interface Kept extends Granted {
   earlier: string | null;
   /** Whether a renewal was refused: then a person has to authorize the server again. */
   isEnded: boolean;
+  /** The scopes that the server has asked for besides, when a token was not enough. */
+  wanted?: string | undefined;
 }
+
+/** Characters of the scopes that a server may ask for besides: the page to consent on has them in its address. */
+const MAX_WANTED = 1_000;
+/** RFC 6749, 3.3 */
+const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*$/;
 
 /** Seals what is kept (src/secrets/vault.ts). */
 export interface Sealing {
@@ -51,6 +58,10 @@ export interface Credentials {
   current(server: OwnedServer): Promise<string | null>;
   /** Another token than one that the server has refused; null if there is none. Throws as `current`. */
   other(server: OwnedServer, refused: string): Promise<string | null>;
+  /** Has the next authorization ask for this scope too: the server does not do with what its token is good for. */
+  want(server: OwnedServer, scope: string): void;
+  /** The scopes that are to be asked for besides. */
+  wanted(server: OwnedServer): string | undefined;
   has(serverId: string): boolean;
   /** All tokens of an instance's servers, by what they are, to be looked for in what comes back. */
   values(instanceId: string): Map<string, string>;
@@ -138,7 +149,10 @@ export function createCredentials(parts: CredentialParts): Credentials {
   }
 
   return {
-    keep: (server, granted) => write(server, { ...granted, earlier: null, isEnded: false }),
+    keep(server, granted) {
+      const wanted = find(server)?.kept.wanted;
+      write(server, { ...granted, earlier: null, isEnded: false, wanted });
+    },
     forget(server) {
       const row = queries.remove(server.serverId);
       const kept = row && read(row);
@@ -169,6 +183,17 @@ export function createCredentials(parts: CredentialParts): Credentials {
       if (kept.tokens.access !== refused && !kept.isEnded) return kept.tokens.access;
       return await renewOnce(server, row, kept);
     },
+    want(server, scope) {
+      if (scope.length > MAX_WANTED || !SCOPE.test(scope)) return;
+      store.transaction(() => {
+        const kept = find(server)?.kept;
+        if (!kept) return;
+        const all = scopesOf(scope, kept.wanted);
+        const wanted = all.length > MAX_WANTED ? scope : all;
+        if (wanted !== kept.wanted) write(server, { ...kept, wanted });
+      });
+    },
+    wanted: (server) => find(server)?.kept.wanted,
     has: (serverId) => queries.find(serverId) !== undefined,
     values(instanceId) {
       const values = new Map<string, string>();

@@ -36,9 +36,10 @@ const PROBE = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" });
 /**
  * Finds who grants access to an MCP server: its protected-resource metadata (RFC 9728), then the metadata of the first
  * authorization server that it names (RFC 8414, OpenID Connect Discovery). A server without the former, as those of the
- * revision 2025-03-26, is taken for its own authorization server. Throws `AuthorizationError` or `EgressError`.
+ * revision 2025-03-26, is taken for its own authorization server. The scopes that are `wanted` are asked for too. Throws
+ * `AuthorizationError` or `EgressError`.
  */
-export async function discover(serverUrl: string, ask: OAuthFetch): Promise<Grantor> {
+export async function discover(serverUrl: string, ask: OAuthFetch, wanted?: string): Promise<Grantor> {
   const sdk = await loadSdk();
   const { resourceMetadataUrl, scope: asked } = await challengeOf(serverUrl, ask);
   const resource = await resourceMetadata(serverUrl, resourceMetadataUrl, ask);
@@ -51,7 +52,7 @@ export async function discover(serverUrl: string, ask: OAuthFetch): Promise<Gran
     throw new AuthorizationError("its authorization server does not support authorization codes");
   }
   const supported = resource?.scopes_supported?.join(" ");
-  const scope = withRefreshing(asked ?? supported, found.scopes_supported);
+  const scope = withRefreshing(scopesOf(asked ?? supported, wanted) || undefined, found.scopes_supported);
   if ((scope?.length ?? 0) > MAX_SCOPE) throw new AuthorizationError("the scopes that it asks for are too long");
   return {
     metadata: needed(found),
@@ -59,6 +60,10 @@ export async function discover(serverUrl: string, ask: OAuthFetch): Promise<Gran
     scope,
   };
 }
+
+/** All of these, each once. */
+export const scopesOf = (...scopes: (string | undefined)[]): string =>
+  [...new Set(scopes.flatMap((scope) => scope?.split(" ") ?? []))].join(" ");
 
 /** What the server says to a request without a token. */
 async function challengeOf(serverUrl: string, ask: OAuthFetch) {
