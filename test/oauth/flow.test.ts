@@ -213,6 +213,14 @@ test("removing a server revokes what was given for it", async () => {
   while (provider.revoked.length === before) await Bun.sleep(5);
 });
 
+test("authorizing a server again revokes what was given before, and the new access is good", async () => {
+  await authorize();
+  const before = provider.revoked.length;
+  await authorize();
+  while (provider.revoked.length === before) await Bun.sleep(5);
+  expect((await person.ask("POST", `${one}/refresh`)).body.status).toBe("ready");
+});
+
 test("deleting an instance revokes what was given for its servers", async () => {
   const instanceId = (await person.ask("POST", "/v1/instances", { name: "Short" })).body.instanceId;
   const at = `/v1/instances/${instanceId}/mcp-servers`;

@@ -44,7 +44,7 @@ export interface Sealing {
 
 /** The tokens for MCP servers. They leave it only in requests to their server, or to who has given them. */
 export interface Credentials {
-  /** Call it in the transaction that authorizes the server. */
+  /** Call it in the transaction that authorizes the server. What was given before is revoked, as by `forget`. */
   keep(server: OwnedServer, granted: Granted): void;
   /**
    * Forgets them, and asks the authorization server to do the same, once, without waiting for it. Call it in the
@@ -148,18 +148,24 @@ export function createCredentials(parts: CredentialParts): Credentials {
     await revoke(grantor, client, tokens.refresh ?? tokens.access, ask);
   }
 
+  const revokeSoon = (server: OwnedServer, granted: Granted): void =>
+    store.afterCommit(() => {
+      tellRevoked(server, granted).catch((error: unknown) => parts.onRevocationFailed(server, error));
+    });
+
   return {
     keep(server, granted) {
+      const row = queries.find(server.serverId);
+      const before = row && read(row);
       const wanted = find(server)?.kept.wanted;
       write(server, { ...granted, earlier: null, isEnded: false, wanted });
+      // Some servers end all that a client was ever given with one token of it.
+      if (before && before.client.client_id !== granted.client.client_id) revokeSoon(server, before);
     },
     forget(server) {
       const row = queries.remove(server.serverId);
       const kept = row && read(row);
-      if (!kept) return;
-      store.afterCommit(() => {
-        tellRevoked(server, kept).catch((error: unknown) => parts.onRevocationFailed(server, error));
-      });
+      if (kept) revokeSoon(server, kept);
     },
     async current(server) {
       const found = find(server);
