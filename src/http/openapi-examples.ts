@@ -83,6 +83,7 @@ const VALUES: Record<string, unknown> = {
   "McpServer.headers": { Authorization: "Bearer {{secret:DOCS_TOKEN}}" },
   "McpServer.status": "ready",
   "McpServer.statusReason": null,
+  "McpServer.lastAuthorization": null,
   "McpServer.protocolVersion": "2026-07-28",
   "McpServer.tools": [
     {

@@ -10,6 +10,7 @@ import { newId } from "../lib/id.ts";
 import { requireServerHeaders, requireServerUrl, serverHeaders, serverName, serverUrl } from "./input.ts";
 import { MAX_TOOLS } from "./listing.ts";
 import { McpServerRecord, showServer } from "./record.ts";
+import type { McpServer } from "./schema.ts";
 import type { Servers } from "./servers.ts";
 
 export interface McpServerRouteParts {
@@ -39,6 +40,7 @@ const Approved = z.lazy(() =>
 /** Servers whose tools an instance's agents have (docs/contract/api.md, MCP servers). */
 export function mcpServerRoutes({ instances, servers, policy }: McpServerRouteParts): Route[] {
   const instance = ({ caller, params }: Asked<{ instanceId: string }>) => instances.get(caller, params.instanceId);
+  const show = (server: McpServer) => showServer(server, servers.lastAuthorization(server.serverId));
   const one = (asked: Asked<{ instanceId: string; serverId: string }>) => {
     const found = instance(asked);
     return { instance: found, server: servers.get(found.instanceId, asked.params.serverId) };
@@ -54,7 +56,7 @@ export function mcpServerRoutes({ instances, servers, policy }: McpServerRoutePa
     bound: "texts",
     answer: McpServerRecord,
     find: one,
-    handle: ({ found }) => showServer(found.server),
+    handle: ({ found }) => show(found.server),
   });
   const reread = { by: oneServer, id: "serverId" };
 
@@ -89,7 +91,7 @@ export function mcpServerRoutes({ instances, servers, policy }: McpServerRoutePa
         servers.requireRoom(found.instanceId, name);
         const server = { serverId: newId("mcp"), instanceId: found.instanceId, name, url, headers };
         const look = await servers.look(server, request.signal);
-        return commit(({ accountId }) => showServer(servers.create(accountId, server, look)));
+        return commit(({ accountId }) => show(servers.create(accountId, server, look)));
       },
     }),
     route({
@@ -106,7 +108,7 @@ export function mcpServerRoutes({ instances, servers, policy }: McpServerRoutePa
       handle({ found: { instanceId }, query, startPage }) {
         const start = startPage(`mcp ${instanceId}`, query());
         const rows = servers.page(instanceId, start.position, start.limit + 1);
-        return toPage(start, rows, ({ serverId }) => serverId, showServer);
+        return toPage(start, rows, ({ serverId }) => serverId, show);
       },
     }),
     oneServer,
@@ -129,9 +131,7 @@ export function mcpServerRoutes({ instances, servers, policy }: McpServerRoutePa
         requireServerUrl(url, policy);
         requireServerHeaders(headers);
         const look = await servers.look({ ...server, url, headers }, request.signal);
-        return commit((found) =>
-          showServer(servers.update(found.instance.accountId, found.server, { url, headers }, look)),
-        );
+        return commit((found) => show(servers.update(found.instance.accountId, found.server, { url, headers }, look)));
       },
     }),
     route({
@@ -165,7 +165,7 @@ export function mcpServerRoutes({ instances, servers, policy }: McpServerRoutePa
       async handle({ found: { server }, body, request, commit }) {
         await body();
         const look = await servers.look(server, request.signal);
-        return commit((found) => showServer(servers.note(found.server, look) ?? found.server));
+        return commit((found) => show(servers.note(found.server, look) ?? found.server));
       },
     }),
     route({
@@ -188,7 +188,7 @@ export function mcpServerRoutes({ instances, servers, policy }: McpServerRoutePa
         if (body.updatedAt !== undefined && Date.parse(body.updatedAt) !== server.updatedAt) {
           throw new AppError("conflict", "the server's tools have changed since they were shown: look at them again");
         }
-        return showServer(servers.approve(owning.accountId, server, body.tools ?? null));
+        return show(servers.approve(owning.accountId, server, body.tools ?? null));
       },
     }),
   ];

@@ -40,6 +40,12 @@ export interface Changed {
 /** A server that was asked, and what came of it. */
 export type Look = { seen: Seen } | { status: "unreachable" | "needs_authorization"; reason: string };
 
+export interface AuthorizationEnd {
+  endedAt: number;
+  /** Null if it was granted. */
+  failure: string | null;
+}
+
 /** The MCP servers of instances. The caller must have checked access to the instance. */
 export interface Servers {
   /** Throws `conflict` where there is no room for one more, or one of this name. */
@@ -57,6 +63,8 @@ export interface Servers {
   versionOf(instanceId: string): string | null;
   /** An authorization of it has come to its end, with this reason if not well; it was noted either way. */
   authorizationEnded(serverId: string, failure: string | null): void;
+  /** How the last authorization of it has ended since the host was started; null if none has. */
+  lastAuthorization(serverId: string): AuthorizationEnd | null;
   /** What was seen of its tools waits for the owner where it is not what was approved. */
   note(server: ServerAddress, look: Look): McpServer | undefined;
   /** Accepts the definitions of these tools, or of all, as they are now. Throws `not_found` for an unknown one. */
@@ -70,6 +78,8 @@ export function createServers(parts: ServerParts): Servers {
   const { store, clock, audit, connections, redact, tellAgents, forgetApprovals, forgetCredentials, hasCredentials } =
     parts;
   const queries = mcpQueries(store.db);
+  /** By servers' ids: for who waits for the end. */
+  const authorizations = new Map<string, AuthorizationEnd>();
 
   function requireRoom(instanceId: string, name: string): void {
     if (queries.isNamed(instanceId, name)) throw new AppError("conflict", `there is an MCP server ${name} already`);
@@ -145,9 +155,12 @@ export function createServers(parts: ServerParts): Servers {
         const statusReason = `${failure}: ${AUTHORIZE_AGAIN}`;
         const change = failure === null || works ? {} : { status: "needs_authorization" as const, statusReason };
         // Whoever waits for the end sees that it has come.
-        queries.update(serverId, { ...change, updatedAt: clock.now() });
+        const endedAt = clock.now();
+        queries.update(serverId, { ...change, updatedAt: endedAt });
+        authorizations.set(serverId, { endedAt, failure });
       });
     },
+    lastAuthorization: (serverId) => authorizations.get(serverId) ?? null,
     note(address, look) {
       return store.transaction(() => {
         const server = queries.find(address.serverId);
@@ -189,7 +202,10 @@ export function createServers(parts: ServerParts): Servers {
         queries.remove(server.serverId);
         forgetApprovals(server.instanceId, `${server.name}__`);
         audited(accountId, "mcp.delete", server);
-        store.afterCommit(() => connections().close(server.serverId));
+        store.afterCommit(() => {
+          authorizations.delete(server.serverId);
+          connections().close(server.serverId);
+        });
       });
     },
   };

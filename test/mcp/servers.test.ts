@@ -64,6 +64,7 @@ describe.each(["2025", "2026"] as Era[])("a server of %s", (era) => {
             state: "approved",
           },
         ],
+        lastAuthorization: null,
         createdAt: expect.any(String),
         updatedAt: expect.any(String),
       },

@@ -62,6 +62,22 @@ test("roost mcp authorize says that the access was denied, and how to begin agai
   expect(await terminal.exited).toBe(1);
 });
 
+test("roost mcp authorize says that nothing was changed where a server works already, and the access was denied", async () => {
+  const again = async (consents: boolean) => {
+    const { json } = await run(home, [...AUTHORIZE, "--json"], { env });
+    await consent(json().authorizationUrl, consents);
+  };
+  await again(true);
+  await using terminal = onTerminal(home, AUTHORIZE, env, 2_000);
+  const [address] = await terminal.until(/http:\S+/);
+  await consent(address, false);
+  await terminal.until(/the authorization was denied: nothing was changed.*roost mcp authorize home docs/s);
+  expect(await terminal.exited).toBe(1);
+  expect((await person.ask("GET", servers)).body.data).toMatchObject([
+    { status: "ready", lastAuthorization: { outcome: "failed", reason: "the authorization was denied" } },
+  ]);
+});
+
 test("roost mcp authorize --print only prints, and --json is the API's answer", async () => {
   const printed = await run(home, [...AUTHORIZE, "--print"], { env });
   expect([printed.code, printed.errors]).toEqual([0, ""]);

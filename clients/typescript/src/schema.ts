@@ -1962,6 +1962,15 @@ export interface components {
                  */
                 state: "approved" | "new" | "changed" | "gone";
             }[];
+            /** @description How the last one has ended since the host was started */
+            lastAuthorization: {
+                /** Format: date-time */
+                endedAt: string;
+                /** @enum {string} */
+                outcome: "granted" | "failed";
+                /** @description Why it has failed; what was granted before still holds */
+                reason: string | null;
+            } | null;
             /** Format: date-time */
             createdAt: string;
             /** Format: date-time */
@@ -8319,6 +8328,7 @@ export interface operations {
                      *               "state": "approved"
                      *             }
                      *           ],
+                     *           "lastAuthorization": null,
                      *           "createdAt": "2026-11-22T10:00:00.000Z",
                      *           "updatedAt": "2026-11-22T10:00:00.000Z"
                      *         }
@@ -8423,6 +8433,7 @@ export interface operations {
                      *           "state": "approved"
                      *         }
                      *       ],
+                     *       "lastAuthorization": null,
                      *       "createdAt": "2026-11-22T10:00:00.000Z",
                      *       "updatedAt": "2026-11-22T10:00:00.000Z"
                      *     }
@@ -8494,6 +8505,7 @@ export interface operations {
                      *           "state": "approved"
                      *         }
                      *       ],
+                     *       "lastAuthorization": null,
                      *       "createdAt": "2026-11-22T10:00:00.000Z",
                      *       "updatedAt": "2026-11-22T10:00:00.000Z"
                      *     }
@@ -8626,6 +8638,7 @@ export interface operations {
                      *           "state": "approved"
                      *         }
                      *       ],
+                     *       "lastAuthorization": null,
                      *       "createdAt": "2026-11-22T10:00:00.000Z",
                      *       "updatedAt": "2026-11-22T10:00:00.000Z"
                      *     }
@@ -8699,6 +8712,7 @@ export interface operations {
                      *           "state": "approved"
                      *         }
                      *       ],
+                     *       "lastAuthorization": null,
                      *       "createdAt": "2026-11-22T10:00:00.000Z",
                      *       "updatedAt": "2026-11-22T10:00:00.000Z"
                      *     }
@@ -8792,6 +8806,7 @@ export interface operations {
                      *           "state": "approved"
                      *         }
                      *       ],
+                     *       "lastAuthorization": null,
                      *       "createdAt": "2026-11-22T10:00:00.000Z",
                      *       "updatedAt": "2026-11-22T10:00:00.000Z"
                      *     }

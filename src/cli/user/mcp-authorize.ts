@@ -40,7 +40,7 @@ export async function authorizeMcpServer(instance: string, given: string, option
   while (Date.now() < lastMs) {
     await Bun.sleep(PAUSE_MS);
     const now = await client.get(SERVER, { path });
-    if (now.updatedAt !== before.updatedAt) {
+    if (now.lastAuthorization?.endedAt !== before.lastAuthorization?.endedAt) {
       tell(now, instance);
       return;
     }
@@ -48,8 +48,15 @@ export async function authorizeMcpServer(instance: string, given: string, option
   throw new Failure("nobody has consented in time", `to begin again: ${commandOf(instance, before.name)}`);
 }
 
-function tell({ name, status, statusReason, tools }: ServerRecord, instance: string): void {
-  if (status === "ready" || status === "changed") {
+function tell({ name, status, statusReason, tools, lastAuthorization }: ServerRecord, instance: string): void {
+  const works = status === "ready" || status === "changed";
+  if (works && lastAuthorization?.outcome === "failed") {
+    throw new Failure(
+      `${lastAuthorization.reason}: nothing was changed, and ${name} is as it was before`,
+      `to begin again: ${commandOf(instance, name)}`,
+    );
+  }
+  if (works) {
     say(`${name} is authorized, and has ${tools.length} ${tools.length === 1 ? "tool" : "tools"}.`);
     return;
   }

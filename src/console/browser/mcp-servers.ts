@@ -96,9 +96,9 @@ export function openMcpServers(changed: () => Promise<void>): (instanceId: strin
       // Without an answer, the next look may have one.
       const now = await roost.get(SERVER, { path }).catch(() => server);
       if (!link.isConnected) return;
-      if (now.updatedAt === server.updatedAt) waitForEnd(link, server, path, end);
-      else
-        await done(now, now.status === "needs_authorization" ? "is not authorized" : "is authorized", server.serverId);
+      const ended = now.lastAuthorization;
+      if (ended?.endedAt === server.lastAuthorization?.endedAt) waitForEnd(link, server, path, end);
+      else await done(now, ended?.outcome === "granted" ? "is authorized" : "is not authorized", server.serverId);
     }, LOOK_MS);
   }
 

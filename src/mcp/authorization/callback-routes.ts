@@ -109,13 +109,13 @@ function pageOf(ending: Ending, namesOf: CallbackParts["namesOf"]): Response {
     case "denied":
       return page(200, {
         title: "Not authorized",
-        paragraphs: ["The access was denied, so Roost has none. To give it after all, begin again in Roost.", CLOSE],
+        paragraphs: ["The access was denied: nothing was changed. To give it after all, begin again in Roost.", CLOSE],
       });
     case "failed":
       return page(502, {
         title: "Not authorized",
         paragraphs: [
-          "The authorization did not succeed, and Roost has no access. Why is shown with the MCP server in Roost, where you can begin again.",
+          "The authorization did not succeed: nothing was changed. Why is shown with the MCP server in Roost, where you can begin again.",
           CLOSE,
         ],
       });
