@@ -1,7 +1,6 @@
 import { join } from "node:path";
 import { createAuthentication } from "../accounts/authenticate.ts";
 import { createCredentialCheck } from "../accounts/credential-check.ts";
-import { hasHostKeys, openHostKeys } from "../accounts/host-keys.ts";
 import { createKeys } from "../accounts/keys.ts";
 import { createRevokedTokens } from "../accounts/revoked-tokens.ts";
 import { createTokens } from "../accounts/tokens.ts";
@@ -13,8 +12,6 @@ import { createApprovals } from "../approvals/approvals.ts";
 import { createApprovalRules } from "../approvals/rules.ts";
 import { createExports } from "../bundles/export.ts";
 import { createImports } from "../bundles/import.ts";
-import type { Address } from "../chain/networks.ts";
-import { openWallet } from "../chain/wallet.ts";
 import type { Config } from "../config.ts";
 import { createDelegation } from "../delegation/delegation.ts";
 import { createIdempotency } from "../http/idempotency.ts";
@@ -38,8 +35,6 @@ import { mailRunways } from "../meter/runway-notice.ts";
 import { createModelChoice, withOwnServers } from "../models/choice.ts";
 import { createEngines } from "../models/engines.ts";
 import { createPaymentGateway } from "../payments/gateway.ts";
-import { invoiceQueries } from "../payments/invoice-queries.ts";
-import { findLostWallet, nextAddress } from "../payments/lost-wallet.ts";
 import { createHost, type Host } from "../runtime/host.ts";
 import { createAgentTurns } from "../runtime/worker-calls.ts";
 import type { probeLevel } from "../sandbox/probe.ts";
@@ -54,6 +49,7 @@ import { AUDIT_RETENTION, createAuditCheckpoints } from "../storage/audit-checkp
 import { createRemovals } from "../storage/removals.ts";
 import { createCallModel } from "../usage/call-model.ts";
 import type { Foundation } from "./foundation.ts";
+import { openIdentity } from "./identity.ts";
 import { limitDefaults } from "./limit-defaults.ts";
 import { createMcp, type McpParts } from "./mcp-servers.ts";
 import { createModelCalls } from "./model-calls.ts";
@@ -70,12 +66,6 @@ const MAX_IDLE_WORKERS_PER_ACCOUNT = 32;
 
 export type Features = Awaited<ReturnType<typeof createFeatures>>;
 
-const LOST_KEYS =
-  "host-keys.json is missing, and is created anew: everybody has to sign in again, and earlier signatures of the audit log " +
-  "cannot be verified; if a copy of the data folder has the file, stop the server and put it back";
-const LOST_WALLET =
-  "wallet.json is missing, and is created anew: payments are received at another address now; if a copy of the data folder " +
-  "has the file, stop the server and put it back";
 export interface FeatureOptions {
   tools?: ToolChoice | undefined;
   /** Finds out what locks scripts in. */
@@ -97,18 +87,7 @@ export async function createFeatures(
   const { clock, store, audit, ledger, accounts, outbox } = foundation;
   const { dataDir, minimumLaunchBalance } = config;
   const idleMs = config.idleSeconds * 1000;
-  const isFirstStart = accounts.list(null, 1).length === 0;
-  if (!hasHostKeys(dataDir) && !isFirstStart) log.warn(LOST_KEYS);
-  const hostKeys = openHostKeys(dataDir);
-  const lost = findLostWallet(store.db, clock.now(), config);
-  if (lost !== null) throw new Error(`${lost.detail}; ${lost.mend}`);
-  const hasWallet = nextAddress(config) !== null;
-  const recipient = await openWallet(dataDir, config.wallet as Address | null);
-  if (!hasWallet && !isFirstStart) {
-    log.warn(LOST_WALLET);
-    audit.append({ actor: "host", action: "wallet.create", subject: recipient });
-  }
-  store.transaction(() => invoiceQueries(store.db).noteAddress(recipient));
+  const { hostKeys, recipient } = await openIdentity(foundation, config, log);
   const limits = createAccountLimits(store, limitDefaults(config));
   const quotas = createQuotas(store, limits);
   const removals = createRemovals(store, log);

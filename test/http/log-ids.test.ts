@@ -115,7 +115,7 @@ test("a page that fails is logged under the id that its answer has", async () =>
 /** Calls of the log whose fields have no id of a request or a run: what they tell is about neither. */
 const WITHOUT = new Set([
   ...["agents/reindexer.ts", "agents/workspaces.ts", "agents/workspace-changes.ts"],
-  ...["app/features.ts", "app/housekeeping.ts", "app/start.ts", "app/traces.ts"],
+  ...["app/features.ts", "app/identity.ts", "app/housekeeping.ts", "app/start.ts", "app/traces.ts"],
   ...["backup/schedule.ts", "cli/operator/serve.ts", "http/listener.ts", "meter/meter-timer.ts"],
   ...["meter/runway-notice.ts", "models/local/supervisor.ts", "payments/finality.ts", "payments/payment-timer.ts"],
   ...["payments/facilitator/facilitated-payments.ts", "runtime/host.ts", "sandbox/sandbox.ts"],
