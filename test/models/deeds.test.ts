@@ -21,6 +21,15 @@ test.each([
   ["Delete my notes about Oslo", { does: "delete", file: "my notes about Oslo" }],
   ["Remember my birthday is on 3 May", { does: "remember", text: "my birthday is on 3 May" }],
   ["What have I got on my to-do list?", { does: "read", file: "my to-do list" }],
+  ["Show me Shopping List.md", { does: "read", file: "Shopping List.md" }],
+  ['Show me "shopping list.md"', { does: "read", file: "shopping list.md" }],
+  ["Show me müll.md", { does: "read", file: "müll.md" }],
+  ["Add Call Bob to Notes 2026.md", { does: "add", file: "Notes 2026.md", text: "Call Bob" }],
+  ["Delete Shopping List.md", { does: "delete", file: "Shopping List.md" }],
+  ["Write Hello to Bob in a.md", { does: "write", name: "a.md", text: "Hello to Bob" }],
+  ["What is in the file I just uploaded?", { does: "read", file: "the file I just uploaded" }],
+  ["Search my files for the IP of the NAS", { does: "recall", about: "the IP of the NAS" }],
+  ["Find the door code in my notes", { does: "recall", about: "the door code" }],
   ["Open notes/a.md, please", { does: "read", file: "notes/a.md" }],
   ["Read me my recipe for bread from your files", { does: "read", file: "my recipe for bread" }],
   ["What does a.md say?", { does: "read", file: "a.md" }],
@@ -438,6 +447,19 @@ test("a file is read by its name, or by what the person calls it", () => {
   expect(next("List your files")).toEqual({ call: { name: "list_files", input: {} } });
   expect(next("List your files", [call("list_files", {}, "a.md (1 bytes)")])).toEqual({
     text: "I have these files:\n- a.md",
+  });
+});
+
+test("a file that is called by no name is asked for, with those that there are", () => {
+  expect(next("What is in the file I just uploaded?", [call("list_files", {}, "a.md (9 bytes)")])).toEqual({
+    text: "I do not know which file you mean. I have these files:\n- a.md",
+  });
+});
+
+test("what is looked for in files is told with the file's name", () => {
+  const found = "network.md, lines 1-2, 2026-11-22:\nThe IP of the NAS is 10.0.0.7";
+  expect(next("Search my files for the IP of the NAS", [call("search_memory", {}, found)])).toEqual({
+    text: "I have found this:\n- The IP of the NAS is 10.0.0.7 (network.md, lines 1-2)",
   });
 });
 

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { fence } from "../../src/lib/untrusted.ts";
-import { filesMentioned, folderIn, timeZoneIn } from "../../src/models/local/tools/details.ts";
+import { fileNameIn, filesMentioned, folderIn, timeZoneIn } from "../../src/models/local/tools/details.ts";
 import { OFFERED } from "../../src/models/local/tools/offered.ts";
 import { tell } from "../../src/models/local/tools/tell.ts";
 
@@ -113,6 +113,12 @@ test("a city's time zone and a folder come from the message", () => {
   expect(folderIn("List everything in the folder recipes.")).toBe("recipes");
   expect(folderIn("What is in your notes/2026 folder?")).toBe("notes/2026");
   expect(folderIn("What is in your folder?")).toBeNull();
+});
+
+test("a file's name is read whole, with its spaces", () => {
+  expect(fileNameIn("I want to see Shopping List.md now")).toBe("Shopping List.md");
+  expect(fileNameIn("Read List.md twice")).toBe("List.md");
+  expect(fileNameIn("Is müll.md there?")).toBe("müll.md");
 });
 
 test("a file is meant if its whole name is said, and the longest name wins", () => {

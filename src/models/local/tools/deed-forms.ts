@@ -16,6 +16,7 @@ const TO_ME = "(?: (?:to me|aloud|out))?(?: (?:from|in) (?:my|your) (?:files|not
 const IN_FOLDER =
   "(?: (?:in|of) (?:(?:the|your|my) folder(?: (?:called|named))? (?<file>[\\w/-]+)|(?:the |your |my )?(?:workspace|here)))?";
 const IN_MEMORY = "your (?:memory|memories|notes)";
+const ALL_FILES = "(?:all )?(?:(?:of )?(?:my|our|your|the) )?(?:files|documents|workspace|notes)";
 const TELL = "(?:(?:did )?(?:i|we) (?:say|said|tell you|told you)|have (?:i|we) (?:said|told you))";
 const FORGET = "(?:you (?:can|may|should) )?(?:now )?forget(?: that)?";
 const REMEMBER = "(?:do you (?:still )?remember|have you noted|did you note)";
@@ -174,6 +175,11 @@ export const FORMS = [
     ),
     form(`what (?:does|do) ${file} (?:say|contain|have|hold|list)${ASKED}`, read),
   ]),
+  // "What is in the file I just uploaded?": which one it is, is not known.
+  form(
+    `(?:what(?:['’]?s| is) in|what does|read|open|show(?: me)?(?: what is in)?|summari[sz]e|look at|tell me (?:about|what is in)) (?<file>(?:the|my|this|that) (?:new )?(?:file|document|pdf|text)(?: (?:that|which))? (?:i|we)(?:['’]ve| have)? (?:just )?(?:uploaded|sent|attached|added|gave|shared|put)\\b[^.,?!]*?)(?: (?:say|contain))?${ASKED}`,
+    read,
+  ),
   // "List your files", "Which files are there in the folder recipes?"
   form(
     `(?:list|show|display)(?: me)?(?: all)?(?: of)?(?: a list of)? (?:your|my|the|our) (?:files|documents)${IN_FOLDER}${ASKED}`,
@@ -197,6 +203,8 @@ export const FORMS = [
     `(?:do you (?:still )?(?:remember|know) )?what (?:${TELL}|${REMEMBER}|do your notes say|do you know(?= about (?:my|our)\\b)) about (?<text>.+?)${ASKED}`,
     recall,
   ),
+  form(`(?:search|look (?:in|into|through)) ${ALL_FILES} for (?<text>.+?)${ASKED}`, recall),
+  form(`(?:find|look for|search for) (?<text>.+?) in ${ALL_FILES}${ASKED}`, recall),
   form(`(?:search|check|look (?:in|into|through)) ${IN_MEMORY} (?:for|about) (?<text>.+?)${ASKED}`, recall),
   form(
     `(?:(?:is there|do you have) (?:anything|something|any notes?) (?:in ${IN_MEMORY}|noted)|have you noted (?:anything|something)) about (?<text>.+?)${ASKED}`,

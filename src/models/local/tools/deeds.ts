@@ -46,7 +46,7 @@ const BEFORE = new RegExp(
 );
 /** A file or a list is to be changed: in its own words, the model would claim to have done it. */
 const CHANGES = [
-  `(?:write|save|store|put|create|make|append|add|delete|remove|erase|rename|move|copy|edit|change|update|replace|overwrite|insert)\\b.*(?<![\\w/.-])${NAME}\\b`,
+  `(?:write|save|store|put|create|make|append|add|delete|remove|erase|rename|move|copy|edit|change|update|replace|overwrite|insert)\\b.*(?<![\\p{L}\\p{N}_/.-])${NAME}\\b`,
   "(?:clear|empty|rename|edit|change|update|replace|mark|tick|check off|delete|remove|erase) .*\\b(?:my|our|your) (?:[\\w-]+ ){0,2}(?:list|files?|notes)\\b",
   "(?:add|put|uncheck|untick|unmark|check|tick|sort|move|undo) .*\\b(?:my|our|your) (?:[\\w-]+ ){0,2}(?:list|to-?dos?|files?|notes)\\b",
   "(?:uncheck|untick|unmark) \\w",

@@ -1,10 +1,10 @@
 /** The details of a call that stand in the message itself: names of files and folders, cities, what is to be written down. */
 import { lazily } from "../../../lib/lazily.ts";
-import { TEXT_FILE } from "../../../lib/questions.ts";
 import { sentencesOf } from "../../../lib/words.ts";
 import { isGreeting } from "../openings.ts";
+import { NAME_WITHIN } from "./file-forms.ts";
 
-const FILE_NAME = new RegExp(`(?<![\\w/.-])[\\w-]+(?:\\/[\\w-]+)*${TEXT_FILE}\\b`, "i");
+const FILE_NAME = new RegExp(NAME_WITHIN, "iu");
 const FOLDERS = [
   /\bfolder (?:called |named )?["'“]?([\w-]+(?:\/[\w-]+)*)/i,
   /(?<![\w/-])([\w-]+(?:\/[\w-]+)*) folder\b/i,
@@ -59,7 +59,7 @@ export function folderIn(message: string): string | null {
 export const withoutDetails = (message: string): string =>
   message
     .replace(QUOTED, '"hello"')
-    .replace(new RegExp(FILE_NAME, "gi"), "plan.txt")
+    .replace(new RegExp(FILE_NAME, "giu"), "plan.txt")
     .replace(/\d+(?:[.,]\d+)*/g, "7");
 
 /** `Asia/Tokyo` by "tokyo". */

@@ -1,7 +1,7 @@
 /** What the steps of deeds with files have in common: the file is found, read and written. */
+import { TEXT_FILE } from "../../../lib/questions.ts";
 import type { Call } from "./calls.ts";
 import { filesMentioned, isNamedWhole, withoutAgentsOwn } from "./details.ts";
-import { NAME } from "./file-forms.ts";
 import type { ToolName } from "./offered.ts";
 import { failed, type MadeCall, namesIn, tell, withoutFence } from "./tell.ts";
 
@@ -13,7 +13,7 @@ export interface Composing {
 
 export type DeedStep = { call: Call } | { text: string } | { compose: Composing };
 
-export const IS_NAME = new RegExp(`^${NAME}$`, "i");
+export const IS_NAME = new RegExp(`${TEXT_FILE}$`, "i");
 
 export const callOf = (name: string, text: string): Call => ({
   name: "write_file",
@@ -23,7 +23,7 @@ export const calling = (name: ToolName, input: Record<string, unknown>): DeedSte
 export const writing = (name: string, text: string): DeedStep => ({ call: callOf(name, text) });
 
 /** Without having read it as it is now, a run does not replace a file. */
-const UNREAD = /^(?<name>\S+) is not as you read it last/;
+const UNREAD = /^(?<name>.+?) is not as you read it last/;
 
 export function toldWritten(last: MadeCall, question: string): string {
   const name = last.isError ? UNREAD.exec(last.output)?.groups?.name : undefined;

@@ -31,7 +31,7 @@ const GOES_ON = [FILE, LIST]
     "[,.;]? (?:and )?then (?:add|append|put|write|delete|remove|rename|copy|show|read|open|tell|send|clear|mark|check|save|make|create)\\b",
     " and (?:show|read|tell|send) (?:it|them|me)\\b",
   )
-  .map((source) => new RegExp(source.replaceAll(" ", "\\s+"), "i"));
+  .map((source) => new RegExp(source.replaceAll(" ", "\\s+"), "iu"));
 
 export const isUnsaid = (text: string): boolean => REFERS_BACK.test(text) || UNSAID.test(text);
 
