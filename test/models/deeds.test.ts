@@ -86,6 +86,7 @@ test.each([
 test.each([
   ["Write 'Send an email to Bob' into tasks.md", "tasks.md", "Send an email to Bob"],
   ["Save this in gifts.md: a recipe book for Anna", "gifts.md", "a recipe book for Anna"],
+  ["Write Send a letter to Bob into tasks.md", "tasks.md", "Send a letter to Bob"],
   ["Put this in tasks.md: write letter to Bob", "tasks.md", "write letter to Bob"],
   ["Write 'a poem for Tom' and save it as a.md", "a.md", "a poem for Tom"],
   ["Create a.md with 'a story about a dog'", "a.md", "a story about a dog"],
@@ -118,6 +119,7 @@ test("what is remembered keeps its first words", () => {
 
 test.each([
   ["Write a packing list for Oslo into packing.md", "Write a packing list for Oslo"],
+  ["Create a.md with two sentences about cats", "Write two sentences about cats"],
   ["Create plan.md with three points about trees", "Write three points about trees"],
   ["Put a table of planets into a.md", "Write a table of planets"],
 ])("what is to be made up is composed: %s", (say, request) => {
@@ -129,6 +131,7 @@ test.each([
   "Add today's date to log.md",
   "Write my name into me.md",
   "Add the time to log.md",
+  "Write the date and time into log.md",
 ])("what the message does not say is not written: %s", (say) => {
   expect(deedIn(say)).toEqual({ does: "unknown" });
 });
@@ -149,6 +152,9 @@ test.each([
   ["Add read a.md to my to-do list", "read a.md"],
   ["Add my name tag to my packing list", "my name tag"],
   ["Add bread and butter to my list", "bread and butter"],
+  ["Add buy the book and read it to my to-do list", "buy the book and read it"],
+  ["Add call mum and then write to Bob to my to-do list", "call mum and then write to Bob"],
+  ["Put this on my to-do list: call mum, then write to Bob", "call mum, then write to Bob"],
 ])("one deed that has words of another is done: %s", (say, text) => {
   expect(deedIn(say)).toMatchObject({ does: "add", text });
 });
@@ -156,6 +162,7 @@ test.each([
 test.each([
   ...["Yes, add", "ok, add", "Okay. Add", "And add", "Then add", "pls add", "Let's add", "Thanks, add", "Great! Add"],
   ...["Hi Robin, add", "Hello! Please add", "hey, can you add", "Sure, and also add", "We have no tea. Add"],
+  ...["I want to add", "Could you kindly add", "I'd like you to add"],
 ])("a request may begin in any ordinary way: %s", (beginning) => {
   expect(deedIn(`${beginning} tea to my shopping list`)).toEqual({
     ...{ does: "add", file: "my shopping list", text: "tea" },

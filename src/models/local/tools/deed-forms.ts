@@ -87,7 +87,7 @@ export const FORMS = [
   ),
   ...[FILE, LIST].map((file) =>
     form(
-      `(?:add|append|put|write) (?:an?|the|this|another) (?:line|item|entry|point|task) (?:${INTO}|${AT_END}) ${file}${COLON}(?<text>.+)$`,
+      `(?:add|append|put|write) (?:(?:an?|the|this|another) (?:line|item|entry|point|task)|(?:this|these|the following)(?: items| things)?) (?:${INTO}|${AT_END}) ${file}${COLON}(?<text>.+)$`,
       add,
     ),
   ),

@@ -38,10 +38,10 @@ const MAX_WRITTEN = 100_000;
 
 const GREETING = "(?:(?:hello|hi|hey|dear|good (?:morning|afternoon|evening))\\b(?: \\p{L}+)?\\s*[,.!:-]\\W*)?";
 const FILLER =
-  "(?:hello|hi|hey|yes|yeah|yep|no|ok(?:ay)?|sure|alright|all right|great|good|nice|perfect|cool|thanks|thank you|and|then|so|now|also|just|next|please|pls|plz|let['’]?s|(?:can|could|will|would) you)\\b\\W+";
+  "(?:hello|hi|hey|yes|yeah|yep|no|ok(?:ay)?|sure|alright|all right|great|good|nice|perfect|cool|thanks|thank you|and|then|so|now|also|just|next|kindly|please|pls|plz|let['’]?s|(?:can|could|will|would) you)\\b\\W+";
 /** What may come before a request: "Great! And could you please". */
 const BEFORE = new RegExp(
-  `^\\W*${GREETING}(?:${FILLER})*(?:(?:i (?:want|need|would like)|i['’]d like) you to )?(?:${FILLER})*`,
+  `^\\W*${GREETING}(?:${FILLER})*(?:(?:i (?:want|need|would like)|i['’]d like) (?:you )?to )?(?:${FILLER})*`,
   "iu",
 );
 /** A file or a list is to be changed: in its own words, the model would claim to have done it. */
@@ -49,6 +49,7 @@ const CHANGES = [
   `(?:write|save|store|put|create|make|append|add|delete|remove|erase|rename|move|copy|edit|change|update|replace|overwrite|insert)\\b.*(?<![\\p{L}\\p{N}_/.-])${NAME}\\b`,
   "(?:clear|empty|rename|edit|change|update|replace|mark|tick|check off|delete|remove|erase) .*\\b(?:my|our|your) (?:[\\w-]+ ){0,2}(?:list|files?|notes)\\b",
   "(?:add|put|uncheck|untick|unmark|check|tick|sort|move|undo) .*\\b(?:my|our|your) (?:[\\w-]+ ){0,2}(?:list|to-?dos?|files?|notes)\\b",
+  "(?:add|put) .*\\b(?:to|on|onto) the (?:[\\w-]+ ){0,2}(?:list|file)\\b",
   "(?:uncheck|untick|unmark) \\w",
   "(?:create|make|write|start)(?: an?| the)?(?: new| empty)* (?:file|document)\\W*$",
   "(?:delete|remove|erase) (?:(?:all|everything|every)\\b|(?:it|that|this|them)\\W*$)",

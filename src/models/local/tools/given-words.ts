@@ -15,21 +15,21 @@ export const unasked = (text: string): string => text.replace(/,\s+(?:please|tha
 const NUMBER = "(?:\\d+|an?|some|a few|two|three|four|five|six|seven|eight|nine|ten)";
 /** "A short poem about the sea", "three points": not the words themselves. */
 const WORK = new RegExp(
-  "^(?:(?:[\\w'’-]+\\s+){1,3}?(?:poems?|haikus?|limericks?|story|stories|tales?|jokes?|letters?|e-?mails?|essays?|songs?|recipes?|summary|descriptions?|speech|paragraphs?|lists? (?:of|for|with)|tables? (?:of|with)|ideas|tips|facts?|introduction|invitation|explanation|plan for|text about)" +
-    `|${NUMBER} (?:[\\w-]+ )?(?:points|items|steps|reasons|questions))\\b`,
+  "^(?!(?:send|write|call|buy|read|answer|post|print|finish|pay|fix|find|get|learn|check)\\b)(?:(?:[\\w'’-]+\\s+){1,3}?(?:poems?|haikus?|limericks?|story|stories|tales?|jokes?|letters?|e-?mails?|essays?|songs?|recipes?|summary|descriptions?|speech|paragraphs?|lists? (?:of|for|with)|tables? (?:of|with)|ideas|tips|facts?|introduction|invitation|explanation|plan for|text about)" +
+    `|${NUMBER} (?:[\\w-]+ )?(?:points|items|steps|reasons|questions|sentences|paragraphs|examples))\\b`,
   "i",
 );
 /** What only somebody who knows it could write. */
 const UNSAID =
-  /^(?:(?:(?:today|tomorrow|yesterday)['’]?s|the(?: current)?) (?:date|time|day|month|year|weather)|my (?:(?:full|first|last) )?(?:name|birthday|age|address|e-?mail(?: address)?|(?:phone )?number))$/i;
+  /^(?:(?:(?:today|tomorrow|yesterday)['’]?s|the(?: current)?) (?:date|time|day|month|year|weather)(?: and (?:the )?(?:date|time|day|weather))?|my (?:(?:full|first|last) )?(?:name|birthday|age|address|e-?mail(?: address)?|(?:phone )?number))$/i;
 export const QUOTATIONS = /["“][^"“”]*["”]|(?<!\w)['‘][^'‘’]*['’](?!\w)|`[^`]*`/g;
 /** It goes on after the words: with another file, or with what is to be done then. */
 const GOES_ON = [FILE, LIST]
   .map((file) => `\\b(?:${INTO}|onto|off|from|${AT_END}) ${file},? (?:and|then|but)\\b`)
   .concat(
     `\\b(?:and|,) ${FILE} (?:with|containing|saying)\\b`,
-    "[,.;]? (?:and )?then (?:add|append|put|write|delete|remove|rename|copy|show|read|open|tell|send|clear|mark|check|save|make|create)\\b",
-    " and (?:show|read|tell|send) (?:it|them|me)\\b",
+    "[,.;]? (?:and )?then (?:add|append|remove|delete|rename|copy|show me|show it|read it to me|tell me)\\b",
+    " and (?:show (?:me|it|them)|read (?:it|them) to me|tell me)\\b",
   )
   .map((source) => new RegExp(source.replaceAll(" ", "\\s+"), "iu"));
 
