@@ -1,4 +1,5 @@
 import type { RateName } from "../limits/account-rates.ts";
+import { MAX_BODY_BYTES, MAX_CONVERSATION_BYTES } from "../limits/body-bytes.ts";
 import type { Access } from "../limits/caller.ts";
 import { declaredLength } from "./request.ts";
 
@@ -22,6 +23,8 @@ export const BOUNDS = {
   listing: { answerBytes: 2 * MIB, endsWith: "the deadline of the call in limits/outgoing.ts" },
   /** Waits for an agent, holding a slot meanwhile (lasting-answers.ts). */
   run: { answerBytes: 8 * MIB, endsWith: "the run" },
+  /** The same for a conversation with its images, of which all else is an ordinary body. */
+  conversation: { answerBytes: 8 * MIB, endsWith: "the run" },
   /** Vectors of at most 256 texts: waits for the model process, a few texts at a time. */
   embeddings: { answerBytes: 8 * MIB, endsWith: "the last text, or the client" },
   /** A file that is packed first: as large as an agent is (bundles/format.ts), holding a slot meanwhile. */
@@ -47,13 +50,16 @@ export const rateOf = ({ access, method }: AccessAndMethod): RequestRate =>
 export const rateOfMethod = (method: string): RateName => (method === "GET" || method === "HEAD" ? "reads" : "writes");
 
 /** docs/contract/api.md, Sizes. */
-const MAX_BODY_BYTES = 1024 * 1024;
 const MAX_PUBLIC_BODY_BYTES = 16 * 1024;
 export const MAX_ARCHIVE_BYTES = 32 * MIB;
 
-export const bodyBytesOf = ({ access, method, body }: AccessAndMethod & { body?: unknown }): number => {
+export const bodyBytesOf = (
+  { access, method, body, bound }: AccessAndMethod & { body?: unknown; bound: Bound },
+  isLengthKnown = true,
+): number => {
   if (method === "GET" || method === "DELETE") return 0;
   if (body === "application/gzip") return MAX_ARCHIVE_BYTES;
+  if (bound === "conversation" && isLengthKnown) return MAX_CONVERSATION_BYTES;
   return access === "public" ? MAX_PUBLIC_BODY_BYTES : MAX_BODY_BYTES;
 };
 
@@ -64,5 +70,5 @@ const ORDINARY_BODY_BYTES = 32 * KIB;
 export function costOfRequest(request: Request): number {
   if (request.method === "GET") return 1;
   // A body of unknown length costs nothing here, but reserves the maximum while it is received.
-  return 1 + Math.floor(Math.min(declaredLength(request) ?? 0, MAX_BODY_BYTES) / ORDINARY_BODY_BYTES);
+  return 1 + Math.floor(Math.min(declaredLength(request) ?? 0, MAX_CONVERSATION_BYTES) / ORDINARY_BODY_BYTES);
 }

@@ -1,8 +1,11 @@
 import { AppError } from "../lib/app-error.ts";
 import { isTooComplex, MAX_JSON_DEPTH } from "../lib/json-depth.ts";
+import { MAX_BODY_BYTES } from "../limits/body-bytes.ts";
 
 /** Each is checked on the thread that serves everybody: a megabyte of empty objects would hold it up for seconds. */
 const MAX_VALUES = 50_000;
+/** Of characters in texts: as many as an ordinary body has room for. */
+const MAX_ESCAPES = MAX_BODY_BYTES / 2;
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
@@ -15,12 +18,12 @@ export function parseJson(bytes: Uint8Array, contentType: string | null): unknow
   }
   try {
     const text = utf8.decode(bytes);
-    if (!isTooComplex(text, MAX_JSON_DEPTH, MAX_VALUES, MAX_VALUES)) return JSON.parse(text);
+    if (!isTooComplex(text, MAX_JSON_DEPTH, MAX_VALUES, MAX_VALUES, MAX_ESCAPES)) return JSON.parse(text);
   } catch {
     throw new AppError("invalid_request", "body: expected well-formed JSON in UTF-8");
   }
   throw new AppError(
     "invalid_request",
-    `body: expected JSON that is nested at most ${MAX_JSON_DEPTH} levels deep and has at most ${MAX_VALUES} values`,
+    `body: expected JSON that is nested at most ${MAX_JSON_DEPTH} levels deep and has at most ${MAX_VALUES} values and ${MAX_ESCAPES} escapes`,
   );
 }

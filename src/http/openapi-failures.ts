@@ -77,7 +77,7 @@ export const FAILURES = {
   ),
   payload_too_large: failure(
     "payload_too_large",
-    "The body is larger than 1 MiB, or 16 KiB if no credential is needed",
+    "The body is larger than 1 MiB, or 16 KiB if no credential is needed, or 4 MiB with the images of a conversation",
     "body: expected at most 1048576 bytes",
   ),
   rate_limited: failure(

@@ -197,7 +197,7 @@ export function route<
 }
 
 /** Turns a route's `write` into its `handle`. If the route can have no body, nothing is waited for. */
-function handleOf(route: Pick<Route, "access" | "method" | "body">, write: (change: AnyChange) => unknown) {
+function handleOf(route: Pick<Route, "access" | "method" | "body" | "bound">, write: (change: AnyChange) => unknown) {
   const takesBody = bodyBytesOf(route) > 0;
   return ({ caller, params, request, body, commit }: AnyCall) => {
     const change = (body: unknown) => commit((found) => write({ caller, params, request, found, body }));

@@ -7,7 +7,7 @@ import { type CallInput, createCall, keep } from "./call.ts";
 import type { Exchange, ServingParts } from "./exchange.ts";
 import { keyRefusal } from "./idempotency.ts";
 import { type IncomingBody, receivedBody } from "./incoming-bodies.ts";
-import { pathAndQueryOf, requestIdOf } from "./request.ts";
+import { declaredLength, pathAndQueryOf, requestIdOf } from "./request.ts";
 import type { Route } from "./route.ts";
 import type { IdempotentRequest } from "./schema.ts";
 
@@ -121,7 +121,7 @@ async function withBody<T>(
   work: (incoming: IncomingBody) => Promise<T>,
 ): Promise<T> {
   const { route, parts, request } = exchange;
-  const incoming = parts.bodies.open(request, owner, bodyBytesOf(route));
+  const incoming = parts.bodies.open(request, owner, bodyBytesOf(route, declaredLength(request) !== null));
   try {
     return await work(incoming);
   } finally {

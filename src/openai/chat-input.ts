@@ -13,7 +13,7 @@ import {
   schemaFields,
 } from "./functions.ts";
 import { allowedTools, type ToolChoice, toolChoiceOf } from "./tool-choice.ts";
-import { type Said, toTurns } from "./turns.ts";
+import { type Said, type SaidInRequest, toTurns } from "./turns.ts";
 
 const TEXT = "text";
 const text = z.string({ error: TEXT });
@@ -29,7 +29,8 @@ const STOP = "text, or a list of at most 4 texts";
 export const imageUrl = z.lazy(() =>
   z
     .string({ error: IMAGE })
-    .regex(/^data:image\/[a-z0-9.+-]+;base64,[A-Za-z0-9+/=_-]+$/, { error: IMAGE })
+    // Its beginning: what follows is for the model's server to read, and too long to look at several times.
+    .regex(/^data:image\/[a-z0-9.+-]+;base64,[A-Za-z0-9+/_-]/, { error: IMAGE })
     .meta({ examples: ["data:image/png;base64,iVBORw0KGgo="] }),
 );
 export const temperature = z.lazy(() =>
@@ -122,27 +123,35 @@ export type ChatRequest = z.output<typeof ChatRequest>;
 
 type ChatMessage = ChatRequest["messages"][number];
 
-/** What the agent is asked. Throws `invalid_request`. */
-export function askedInChat(request: ChatRequest, rules: FunctionRules & { sees: boolean }): AskedHere {
+export function saidInChat({ messages }: Pick<ChatRequest, "messages">): SaidInRequest {
   const instructions: string[] = [];
   const said: Said[] = [];
-  for (const [at, message] of request.messages.entries()) {
+  for (const [at, message] of messages.entries()) {
     if (message.role === "system" || message.role === "developer") instructions.push(textOf(message.content));
     else said.push(saidOf(message, `messages.${at}`));
   }
+  return { said, instructions };
+}
+
+/** What the agent is asked. Throws `invalid_request`. */
+export function askedInChat(
+  request: ChatRequest,
+  { said, instructions }: SaidInRequest,
+  rules: FunctionRules & { sees: boolean },
+): AskedHere {
   const offered = (request.tools ?? []).map((tool, at) => ({
     ...tool.function,
     param: `tools.${at}.function.parameters`,
   }));
   const { functions, forced } = offerFunctions(offered, choiceOf(request), rules);
-  if (forced !== null) instructions.push(forced.instruction);
+  const all = [...instructions, ...(forced ? [forced.instruction] : [])];
   const output = forced?.output ?? formOf(request);
   return {
     forced,
     ...toTurns(said, "messages", rules.sees),
     extras: {
       functions,
-      ...(instructions.length > 0 && { instructions: instructions.join("\n\n") }),
+      ...(all.length > 0 && { instructions: all.join("\n\n") }),
       limits: limitsOf(request, request.max_completion_tokens ?? request.max_tokens, output),
     },
   };

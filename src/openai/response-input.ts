@@ -13,7 +13,7 @@ import {
   schemaFields,
 } from "./functions.ts";
 import { allowedTools, type ToolChoice, toolChoiceOf } from "./tool-choice.ts";
-import { type Said, toTurns } from "./turns.ts";
+import { type Said, type SaidInRequest, toTurns } from "./turns.ts";
 
 const text = z.string({ error: "text" });
 const flag = z.boolean({ error: "true or false" });
@@ -102,12 +102,6 @@ export const ResponseRequest = z.lazy(() =>
   }),
 );
 export type ResponseRequest = z.output<typeof ResponseRequest>;
-
-/** What a request says, and its system and developer messages. */
-export interface SaidInRequest {
-  said: Said[];
-  instructions: string[];
-}
 
 export function saidIn({ input }: Pick<ResponseRequest, "input">): SaidInRequest {
   if (typeof input === "string")

@@ -1,13 +1,13 @@
 import { z } from "zod";
 import type { FoundAgent } from "../agents/agents.ts";
 import { clientLeft, openAiError, STREAM_HEADERS } from "../http/answer.ts";
-import { bodyBytesOf } from "../http/bounds.ts";
 import { credentialEnded, type LastingAnswer, type LastingAnswers, onLeaving } from "../http/lasting-answers.ts";
 import { declaredLength } from "../http/request.ts";
 import { type Route, route } from "../http/route.ts";
 import { AppError } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
+import { MAX_BODY_BYTES } from "../limits/body-bytes.ts";
 import type { Caller } from "../limits/caller.ts";
 import { createSlots } from "../limits/slots.ts";
 import type { Messages } from "../messages/messages.ts";
@@ -15,7 +15,7 @@ import { RUN_ERRORS } from "../messages/routes.ts";
 import type { ModelAbilities } from "../models/engine.ts";
 import { type Answer, type Ask, type AskedHere, answer } from "./answering.ts";
 import { ChatCompletion, chatChunks, chatCompletion, newHeading } from "./chat-answer.ts";
-import { askedInChat, ChatRequest } from "./chat-input.ts";
+import { askedInChat, ChatRequest, saidInChat } from "./chat-input.ts";
 import { type Embed, EmbeddingRequest, Embeddings } from "./embeddings.ts";
 import type { FunctionRules } from "./functions.ts";
 import { type AgentModels, Model, ModelList } from "./models.ts";
@@ -23,6 +23,7 @@ import { answeredResponse, openResponse, ResponseRecord, responseEvents } from "
 import { askedInResponse, ResponseRequest, saidIn } from "./response-input.ts";
 import type { StoredResponses } from "./stored-responses.ts";
 import { type AnswerWriter, streamAnswer } from "./stream.ts";
+import { requireOrdinaryTexts } from "./turns.ts";
 
 export interface OpenAiRouteParts {
   clock: Clock;
@@ -50,7 +51,7 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
 
   /** A place for the answer, and the memory for its request and for what was said before it. Throws `rate_limited`, or 503 if the host is full. */
   function takePlace(caller: Caller, request: Request, bytesBefore: number): LastingAnswer {
-    const bytes = bytesBefore + (declaredLength(request) ?? bodyBytesOf({ access: "chat", method: "POST" }));
+    const bytes = bytesBefore + bytesOf(request);
     const place = lasting.open(caller, "run");
     if (held.acquire(caller.accountId, bytes) !== "taken") {
       place.close();
@@ -182,7 +183,7 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
       description:
         "For OpenAI's clients: the model is an agent. Nothing is stored; the caller sends the whole conversation. The agent's own tools run here, functions of the request come back as `tool_calls`.",
       access: "chat",
-      bound: "run",
+      bound: "conversation",
       errorForm: "openai",
       body: ChatRequest,
       example: {
@@ -194,7 +195,9 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
       async handle({ caller, body, request, requestId, causedRun }) {
         const input = await body();
         const found = models.agentOf(caller, input.model);
-        const ask = asking(found, askedInChat(input, rulesFor(found.agent)), causedRun);
+        const inRequest = saidInChat(input);
+        requireOrdinaryTexts(inRequest.said, bytesOf(request));
+        const ask = asking(found, askedInChat(input, inRequest, rulesFor(found.agent)), causedRun);
         const heading = newHeading(found.agent.agentId, clock.now());
         if (input.stream !== true) return whole(caller, request, 0, ask, (given) => chatCompletion(heading, given));
         const withUsage = input.stream_options?.include_usage === true;
@@ -216,7 +219,7 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
       description:
         "For OpenAI's clients: the model is an agent. A response that is stored may be continued by `previous_response_id`.",
       access: "chat",
-      bound: "run",
+      bound: "conversation",
       errorForm: "openai",
       body: ResponseRequest,
       example: { model: "agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90", input: "What should I read on a train?" },
@@ -229,6 +232,7 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
         const before = previousId === null ? NOTHING_SAID : stored.upTo(found.agent.agentId, previousId);
         const inRequest = saidIn(input);
         const { said } = inRequest;
+        requireOrdinaryTexts(said, bytesOf(request));
         const asked = askedInResponse(input, inRequest, before, rulesFor(found.agent));
         const isKept = input.store ?? true;
         if (isKept) stored.requireRoom(found, said);
@@ -268,5 +272,8 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
     }),
   ];
 }
+
+/** Of a body without a length, the most that it may have. */
+const bytesOf = (request: Request): number => declaredLength(request) ?? MAX_BODY_BYTES;
 
 const NOTHING_SAID = { said: [], isTainted: false, bytes: 0 };

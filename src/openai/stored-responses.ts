@@ -2,6 +2,7 @@ import { and, desc, eq, getTableColumns, gt, sql } from "drizzle-orm";
 import type { FoundAgent } from "../agents/agents.ts";
 import { AppError } from "../lib/app-error.ts";
 import { isId } from "../lib/id.ts";
+import { MAX_CONVERSATION_BYTES } from "../limits/body-bytes.ts";
 import type { Quotas } from "../limits/quotas.ts";
 import type { Conversations } from "../messages/conversations.ts";
 import type { Sender } from "../messages/exchange.ts";
@@ -15,7 +16,7 @@ import type { Said } from "./turns.ts";
 
 /** How far back a response is continued, in responses and in stored bytes: as much as a request could bring itself. */
 const MAX_CHAIN = 200;
-const MAX_CHAIN_BYTES = 1_048_576;
+const MAX_CHAIN_BYTES = MAX_CONVERSATION_BYTES;
 
 /** A response to be stored. */
 export interface NewResponse {
@@ -98,12 +99,10 @@ export function createStoredResponses({
     upTo(agentId, responseId) {
       const chain: StoredResponse[] = [];
       let bytes = 0;
-      for (
-        let next: string | null = responseId;
-        next !== null && chain.length < MAX_CHAIN && bytes < MAX_CHAIN_BYTES;
-      ) {
+      for (let next: string | null = responseId; next !== null && chain.length < MAX_CHAIN; ) {
         const found = find(agentId, next);
-        if (found === undefined) break;
+        // Of the one that is continued, nothing is left out.
+        if (found === undefined || (chain.length > 0 && bytes + found.bytes > MAX_CHAIN_BYTES)) break;
         chain.unshift(found);
         bytes += found.bytes;
         next = found.previousId;

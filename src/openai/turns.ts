@@ -1,4 +1,5 @@
 import { AppError } from "../lib/app-error.ts";
+import { MAX_BODY_BYTES } from "../limits/body-bytes.ts";
 import type { Asked } from "../messages/runs/unkept-runs.ts";
 import type { ToolCall } from "../models/engine.ts";
 import type { Turn } from "../runtime/protocol.ts";
@@ -9,6 +10,19 @@ export type Said =
   | { kind: "user"; text: string; images: string[]; param: string }
   | { kind: "assistant"; text: string; calls: ToolCall[]; param: string }
   | { kind: "result"; callId: string; text: string; param: string };
+
+/** What a request says, and its system and developer messages. */
+export interface SaidInRequest {
+  said: Said[];
+  instructions: string[];
+}
+
+/** For a request of so many bytes. Throws `payload_too_large` if that is not for its images: texts are looked at in every step. */
+export function requireOrdinaryTexts(said: readonly Said[], bytes: number): void {
+  const ofImages = said.flatMap((one) => (one.kind === "user" ? one.images : [])).map(({ length }) => length);
+  if (bytes - ofImages.reduce((sum, length) => sum + length, 0) <= MAX_BODY_BYTES) return;
+  throw new AppError("payload_too_large", `body: expected at most ${MAX_BODY_BYTES} bytes besides its images`);
+}
 
 const refuse = (param: string, what: string) => new AppError("invalid_request", `${param}: ${what}`, { param });
 

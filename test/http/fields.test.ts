@@ -25,6 +25,6 @@ test("a body of more values than anybody needs is refused before they are checke
   const answer = await ask("POST", "/v1/responses", { model: "x", input: Array.from({ length: 50_001 }, () => ({})) });
   expect([answer.status, answer.body.error.message]).toEqual([
     400,
-    "body: expected JSON that is nested at most 200 levels deep and has at most 50000 values",
+    "body: expected JSON that is nested at most 200 levels deep and has at most 50000 values and 524288 escapes",
   ]);
 });

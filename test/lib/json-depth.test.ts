@@ -16,6 +16,18 @@ test("lists and objects may be nested as deep as the limit, and no deeper", () =
   expect(isTooDeep(`[${"[],".repeat(10_000)}[]]`)).toBe(false);
 });
 
+test("escapes are counted in every text, and nothing else is", () => {
+  const parts = fc.string({ unit: fc.constantFrom("[", ",", '"', "\\", "\n", "a", "é"), maxLength: 60 });
+  fc.assert(
+    fc.property(fc.array(parts), (texts) => {
+      const json = JSON.stringify(texts);
+      const escapes = json.replaceAll(/[^\\]|\\(.)/g, (found) => (found.length > 1 ? "!" : "")).length;
+      const isOver = (most: number) => isTooComplex(json, 9, 9, 99_999, most);
+      expect([isOver(escapes), escapes > 0 && isOver(escapes - 1)]).toEqual([false, escapes > 0]);
+    }),
+  );
+});
+
 test("what stands in strings is no nesting, whatever is escaped in them", () => {
   const depthOf = (value: unknown): number =>
     typeof value === "object" && value !== null ? 1 + Math.max(0, ...Object.values(value).map(depthOf)) : 0;

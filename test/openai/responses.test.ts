@@ -151,7 +151,7 @@ test("two responses may continue the same one: each goes on from what it names",
   expect(await conversations()).toHaveLength(2);
 });
 
-test("a chain is continued as far back as a request could bring it, whatever its bytes are", async () => {
+test("a chain of a mebibyte and a half is continued as a whole", async () => {
   const models = [{ id: "mock", object: "model", context_length: 10_000_000 }];
   const vast = await startSurface({}, undefined, undefined, { models });
   try {
@@ -169,7 +169,7 @@ test("a chain is continued as far back as a request could bring it, whatever its
     }
     await vast.client.responses.create({ model: vast.agent, input: "and now?", previous_response_id: previous });
     const asked = vast.asked().flatMap(({ role, content }) => (role === "user" ? [content] : []));
-    expect(asked).toEqual(["two", "three", "four", "and now?"]);
+    expect(asked).toEqual(["one", "two", "three", "four", "and now?"]);
   } finally {
     await vast.stop();
   }

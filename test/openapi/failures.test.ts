@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { bodyBytesOf } from "../../src/http/bounds.ts";
 import type { Route } from "../../src/http/route.ts";
 import { signedToken } from "../http/signed-token.ts";
 import { handClock, MINUTE, SECOND } from "../lib/hand-clock.ts";
@@ -220,7 +221,7 @@ function generic({ route, code, status }: Failure): Request | null {
     case "precondition_failed":
       return { headers: { "If-Match": '"another"' }, ...(takesBody(route) ? { body: "text" } : {}) };
     case "payload_too_large":
-      return { body: "x".repeat((route.body === "application/gzip" ? 32 : 1) * 1024 * 1024 + 1) };
+      return { body: "x".repeat(bodyBytesOf(route) + 1) };
     case "payment_required":
       return { path: pathOf(route, { ...ids, instanceId: stoppedId }), ...json({ name: "new" }), headers: PROOF };
     case "invalid_request":

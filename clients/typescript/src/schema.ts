@@ -2572,7 +2572,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The body is larger than 1 MiB, or 16 KiB if no credential is needed */
+        /** @description The body is larger than 1 MiB, or 16 KiB if no credential is needed, or 4 MiB with the images of a conversation */
         payload_too_large: {
             headers: {
                 "X-Request-Id": components["headers"]["requestId"];
