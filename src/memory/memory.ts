@@ -4,6 +4,7 @@ import type { Workspaces } from "../agents/workspaces.ts";
 import type { Instances } from "../instances/instances.ts";
 import { notFound } from "../lib/app-error.ts";
 import type { Log } from "../lib/log.ts";
+import { createFairPlaces } from "../limits/fair-places.ts";
 import type { Store } from "../storage/store.ts";
 import type { Embedding } from "./embedding.ts";
 import { createForgetting, type Forget } from "./forgetting.ts";
@@ -48,8 +49,14 @@ const FIRST_CATCH_UP_MS = 1_500;
 /** More than are asked for, since some may be gone by now. */
 const SPARE = 10;
 
+/** Searches at once: each takes its turn in the thread of the indexes, and in that of the vectors. */
+const PLACES = { total: 4, maxPerOwner: 2, maxWaitingPerOwner: 64 };
+const WAIT_MS = 10_000;
+
 export function createMemory(parts: MemoryParts): Memory {
   const { store, log, agents, instances, queue, sources, thread, indexing, embedding, workspaces } = parts;
+
+  const places = createFairPlaces(PLACES);
 
   /** Whether what was found is still there, and as it was. */
   function holds(agent: Agent, { file, conversationId, seq, runId }: Found): boolean {
@@ -85,27 +92,38 @@ export function createMemory(parts: MemoryParts): Memory {
     }
   }
 
+  async function search(agent: Agent, query: string, limit: number): Promise<SearchResult> {
+    const { agentId } = agent;
+    // What somebody has changed on the disk is found too.
+    workspaces.refresh(agent);
+    const isFirst = await keep(agent);
+    const [{ vector, ...without }] = await Promise.all([
+      embedding.ofQuery(query),
+      indexing.catchUp(agentId, isFirst ? FIRST_CATCH_UP_MS : CATCH_UP_MS),
+    ]);
+    const reply = await ask(agentId, query, vector, limit + SPARE);
+    if (agents.find(agentId) === undefined) throw notFound("agent");
+    if (reply === "failed") return { items: [], degraded: FAILED };
+    if (reply === null) return { items: [], degraded: (await isEmpty(agent)) ? null : BEING_BUILT };
+    const items = reply.found.filter((one) => holds(agent, one)).slice(0, limit);
+    const reasons = [
+      ...("reason" in without ? [without.reason] : []),
+      ...(indexing.isBehind(agentId) ? [BEHIND] : []),
+      ...shortcomings(reply, vector !== null),
+    ];
+    return { items, degraded: reasons.length === 0 ? null : reasons.join("; ") };
+  }
+
   return {
     async search(agent, query, limit) {
-      const { agentId } = agent;
-      // What somebody has changed on the disk is found too.
-      workspaces.refresh(agent);
-      const isFirst = await keep(agent);
-      const [{ vector, ...without }] = await Promise.all([
-        embedding.ofQuery(query),
-        indexing.catchUp(agentId, isFirst ? FIRST_CATCH_UP_MS : CATCH_UP_MS),
-      ]);
-      const reply = await ask(agentId, query, vector, limit + SPARE);
-      if (agents.find(agentId) === undefined) throw notFound("agent");
-      if (reply === "failed") return { items: [], degraded: FAILED };
-      if (reply === null) return { items: [], degraded: (await isEmpty(agent)) ? null : BEING_BUILT };
-      const items = reply.found.filter((one) => holds(agent, one)).slice(0, limit);
-      const reasons = [
-        ...("reason" in without ? [without.reason] : []),
-        ...(indexing.isBehind(agentId) ? [BEHIND] : []),
-        ...shortcomings(reply, vector !== null),
-      ];
-      return { items, degraded: reasons.length === 0 ? null : reasons.join("; ") };
+      const owner = instances.find(agent.instanceId)?.accountId ?? "";
+      const leave = await places.take(owner, AbortSignal.timeout(WAIT_MS)).catch(() => null);
+      if (leave === null) return { items: [], degraded: BUSY };
+      try {
+        return await search(agent, query, limit);
+      } finally {
+        leave();
+      }
     },
     forget: createForgetting(parts),
   };
@@ -113,6 +131,7 @@ export function createMemory(parts: MemoryParts): Memory {
 
 const BEING_BUILT = "the index of this memory is being built: nothing can be found yet; try again in a moment";
 const BEHIND = "what was written last could not be taken into the index yet, so it may be missing";
+const BUSY = "too many searches of this account wait: nothing was searched; try again in a moment";
 const FAILED = "the index of this memory could not be read: nothing was searched; try again in a moment";
 
 function shortcomings({ pending, total, isBeingBuilt }: Replies["search"], hasVector: boolean): string[] {
