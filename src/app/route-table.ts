@@ -113,7 +113,7 @@ export function createRoutes(parts: RouteTableParts): Route[] {
       stored: createStoredResponses({ store, quotas: features.quotas, ...conversations }),
       embed: createEmbed(features.engines.embed),
       ...conversations,
-      isTool: (instanceId, name) => features.toolboxOf(instanceId).find(name) !== undefined,
+      isTool: ({ instanceId, tools }, name) => features.toolboxOf(instanceId).has(name, tools),
       lasting,
       keepOpen,
     }),

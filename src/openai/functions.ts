@@ -55,7 +55,7 @@ type Definition = z.output<typeof FunctionDefinition>;
 export interface FunctionRules {
   /** Whether the agent's model can call functions. */
   canCall: boolean;
-  /** Whether Roost has a tool of this name, which runs inside. */
+  /** Whether the agent has a tool of this name, which runs inside. */
   isTool(name: string): boolean;
 }
 
@@ -67,7 +67,11 @@ function functionsOf(definitions: readonly Definition[], { canCall, isTool }: Fu
   }
   const names = new Set<string>();
   for (const { name } of definitions) {
-    if (isTool(name)) throw refuse(`${name} is the name of a tool that the agent has already; expected another name`);
+    if (isTool(name)) {
+      throw refuse(
+        `${name} is the name of a tool that the agent has already; expected another name, or an agent with "tools": { "${name}": "deny" }`,
+      );
+    }
     if (names.has(name)) throw refuse(`expected each name once, and ${name} comes twice`);
     names.add(name);
   }

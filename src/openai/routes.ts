@@ -32,7 +32,8 @@ export interface OpenAiRouteParts {
   stored: StoredResponses;
   embed: Embed;
   abilitiesOf(agent: FoundAgent["agent"]): ModelAbilities;
-  isTool(instanceId: string, name: string): boolean;
+  /** Whether it is one of the tools that the agent may call. */
+  isTool(agent: FoundAgent["agent"], name: string): boolean;
   lasting: LastingAnswers;
   /** Keeps a connection open while nothing is sent on it. */
   keepOpen(request: Request): void;
@@ -73,7 +74,7 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
 
   const rulesFor = (agent: FoundAgent["agent"]): FunctionRules & { sees: boolean } => {
     const { tools, images = false } = abilitiesOf(agent);
-    return { canCall: tools === true, isTool: (name) => isTool(agent.instanceId, name), sees: images };
+    return { canCall: tools === true, isTool: (name) => isTool(agent, name), sees: images };
   };
   const asking = (
     { instance, agent }: FoundAgent,

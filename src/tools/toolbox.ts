@@ -24,6 +24,8 @@ export interface Toolbox {
   offerOnly(names: readonly string[], policies: Policies): ToolDescription[];
   /** What a model that has to search is not told of. */
   searchable(policies: Policies, only?: OnlyTools): ToolDescription[];
+  /** Whether an agent with these policies may call one of this name. */
+  has(name: string, policies: Policies): boolean;
   find(name: string): Tool | undefined;
   /** These and more. */
   with(more: readonly Tool[]): Toolbox;
@@ -96,6 +98,7 @@ export function createToolbox(tools: readonly Tool[]): Toolbox {
       const tool = byName.get(name);
       return isOn(tool) ? tool : undefined;
     },
+    has: (name, policies) => byName.has(name) && isOn(byName.get(name)) && !isDenied(name, policies),
     with: (more) => createToolbox([...tools, ...more]),
     schemaOf: (name) => described().find(({ tool }) => tool.name === name)?.description.inputSchema ?? {},
   };

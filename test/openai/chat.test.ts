@@ -155,6 +155,22 @@ test("the agent's tools run inside; of an answer that calls both, only the calle
   expect(made).toEqual([]);
 });
 
+test("a function may have the name of a tool that the agent is denied, and of no other", async () => {
+  const ask = async (model: string) =>
+    it.client.chat.completions.create({
+      model,
+      messages: [user("look")],
+      tools: [{ type: "function", function: { ...WEATHER, name: "look" } }],
+    });
+  const refusal = await ask(it.agent).catch((error: unknown) => error);
+  expect(refusal).toMatchObject({ status: 400, param: "tools" });
+  expect(refusal).toMatchObject({ error: { message: expect.stringContaining('"tools": { "look": "deny" }') } });
+  const denied = await it.newAgent({ tools: { look: "deny" } });
+  it.mock.script({ kind: "tools", calls: [{ name: "look", arguments: { city: "Oslo" } }] });
+  const { choices } = await ask(denied);
+  expect(choices[0]?.message.tool_calls).toMatchObject([{ function: { name: "look", arguments: '{"city":"Oslo"}' } }]);
+});
+
 test("a call that would ask somebody is refused to the model, and nothing waits", async () => {
   it.mock.script({ kind: "tools", calls: [{ name: "ask", arguments: {} }] });
   await it.client.chat.completions.create({ model: it.agent, messages: [user("order it")] });
