@@ -13,7 +13,7 @@ import {
   schemaFields,
 } from "./functions.ts";
 import { allowedTools, type ToolChoice, toolChoiceOf } from "./tool-choice.ts";
-import { type Said, type SaidInRequest, toTurns } from "./turns.ts";
+import { type Said, type SaidInRequest, toTurns, withSomethingSaid } from "./turns.ts";
 
 const TEXT = "text";
 const text = z.string({ error: TEXT });
@@ -130,7 +130,7 @@ export function saidInChat({ messages }: Pick<ChatRequest, "messages">): SaidInR
     if (message.role === "system" || message.role === "developer") instructions.push(textOf(message.content));
     else said.push(saidOf(message, `messages.${at}`));
   }
-  return { said, instructions };
+  return withSomethingSaid({ said, instructions }, "messages");
 }
 
 /** What the agent is asked. Throws `invalid_request`. */

@@ -13,7 +13,7 @@ import {
   schemaFields,
 } from "./functions.ts";
 import { allowedTools, type ToolChoice, toolChoiceOf } from "./tool-choice.ts";
-import { type Said, type SaidInRequest, toTurns } from "./turns.ts";
+import { type Said, type SaidInRequest, toTurns, withSomethingSaid } from "./turns.ts";
 
 const text = z.string({ error: "text" });
 const flag = z.boolean({ error: "true or false" });
@@ -125,7 +125,7 @@ export function saidIn({ input }: Pick<ResponseRequest, "input">): SaidInRequest
       said.push({ kind: "result", callId: item.call_id, text: textOf(item.output), param });
     }
   }
-  return { said, instructions };
+  return withSomethingSaid({ said, instructions }, "input");
 }
 
 /** What the agent is asked, after what was said before. Throws `invalid_request`. */

@@ -17,6 +17,13 @@ export interface SaidInRequest {
   instructions: string[];
 }
 
+/** Of instructions alone, the last are what is to be answered. `whole` names the list. */
+export function withSomethingSaid({ said, instructions }: SaidInRequest, whole: string): SaidInRequest {
+  const last = instructions.at(-1);
+  if (said.length > 0 || last === undefined) return { said, instructions };
+  return { said: [{ kind: "user", text: last, images: [], param: whole }], instructions: instructions.slice(0, -1) };
+}
+
 /** For a request of so many bytes. Throws `payload_too_large` if that is not for its images: texts are looked at in every step. */
 export function requireOrdinaryTexts(said: readonly Said[], bytes: number): void {
   const ofImages = said.flatMap((one) => (one.kind === "user" ? one.images : [])).map(({ length }) => length);

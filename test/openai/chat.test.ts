@@ -83,6 +83,21 @@ test("the caller's conversation is what the model gets, with calls and their res
   ]);
 });
 
+test("of instructions alone the last are answered, on both surfaces", async () => {
+  const messages = [
+    { role: "developer" as const, content: "Be brief." },
+    { role: "system" as const, content: "Greet Ada." },
+  ];
+  for (const ask of [
+    () => it.client.chat.completions.create({ model: it.agent, messages }),
+    () => it.client.responses.create({ model: it.agent, input: messages }),
+  ]) {
+    await ask();
+    expect(it.asked()).toEqual([{ role: "user", content: "Greet Ada." }]);
+    expect(it.mock.requests.at(-1)?.body.messages[0].content).toEndWith("Be brief.");
+  }
+});
+
 test("a refusal in the caller's conversation is what the agent said", async () => {
   const refusal = "I will not.";
   await it.client.chat.completions.create({

@@ -71,7 +71,7 @@ test.each([
   ["tools", { tools: [...named("f").tools, ...named("f").tools] }],
   ["tools.0.function.name", named("not a name")],
   ["messages", { messages: [] }],
-  ["messages", { messages: [{ role: "system", content: "Be kind." }] }],
+  ["messages", { messages: [{ role: "assistant", content: "Hello." }] }],
   ["messages.0.content", { messages: [{ role: "user", content: [image] }] }],
   ["messages.1", { messages: [...messages, { role: "tool", tool_call_id: "call_1", content: "x" }] }],
   ["messages", { messages: [...messages, { role: "assistant", tool_calls: [call] }] }],
