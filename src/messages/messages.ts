@@ -139,6 +139,10 @@ export function createMessages(parts: MessageParts): Messages {
 
 const BY_A_PERSON = { originType: "user", originId: null } as const;
 
+/** docs/contract/api.md, Queue. */
+const MIN_RETRY_SECONDS = 5;
+const MAX_RETRY_SECONDS = 15;
+
 /** Throws `rate_limited` if too many messages would wait besides the runs of this agent that may be in progress. */
 function requireRoomInQueue(unfinished: Run[], conversationId: string): void {
   // A waiting run is not queued, and no other run of its conversation may be in progress.
@@ -148,7 +152,8 @@ function requireRoomInQueue(unfinished: Run[], conversationId: string): void {
   const queued = others.length + 1 - Math.min(MAX_RUNS_AT_ONCE, mayRun.size);
   if (queued <= MAX_QUEUED) return;
   throw new AppError("rate_limited", `${MAX_QUEUED} messages wait for this agent already; try again later`, {
-    retryAfterSeconds: 5,
+    // Not the same for all: those refused together would come again together.
+    retryAfterSeconds: Math.ceil(MIN_RETRY_SECONDS + Math.random() * (MAX_RETRY_SECONDS - MIN_RETRY_SECONDS)),
   });
 }
 

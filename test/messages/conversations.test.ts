@@ -326,7 +326,10 @@ describe("runs", () => {
     for (let at = 0; at < 32; at++) expect(await queue(ids[at % 4] ?? "", "wait")).toStartWith("run_");
     for (const conversationId of [...ids, idOfDefault()]) {
       const refused = await ask("POST", "/messages", { message: "one more", conversationId });
-      expect([refused.status, refused.headers.get("retry-after")]).toEqual([429, "5"]);
+      expect([refused.status, refused.headers.get("retry-after")]).toEqual([
+        429,
+        expect.stringMatching(/^([5-9]|1[0-5])$/),
+      ]);
     }
     for (const id of ids) await ask("DELETE", `/conversations/${id}`);
     expect((await it.send("hi")).status).toBe(200);
