@@ -329,3 +329,20 @@ browserTest(
     );
   },
 );
+
+browserTest("on the narrowest phone there is room to write while an answer is written", async () => {
+  await talkAtLength();
+  const never = Promise.withResolvers<void>();
+  await withConsoleAs(server, person, async (page) => {
+    await page.setViewportSize({ width: 320, height: 640 });
+    await page.getByText("Question 7", { exact: true }).waitFor();
+    model.script({ kind: "text", tokens: ["One ", "two"], after: never.promise });
+    await page.fill("#chat-input", "Count");
+    await page.keyboard.press("Enter");
+    await page.locator("#chat-cancel").waitFor();
+    expect((await page.locator("#chat-input").boundingBox())?.width).toBeGreaterThan(200);
+    expect(await tooWide(page)).toBe(false);
+    never.resolve();
+    await page.locator("#chat-cancel").waitFor({ state: "hidden" });
+  });
+});
