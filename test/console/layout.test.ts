@@ -346,3 +346,25 @@ browserTest("on the narrowest phone there is room to write while an answer is wr
     await page.locator("#chat-cancel").waitFor({ state: "hidden" });
   });
 });
+
+browserTest("the message box grows with what is written also where no style sheet can say so", async () => {
+  await talkAtLength();
+  await withConsole(
+    () => server.url,
+    async (page, browser) => {
+      await browser.addInitScript(() => {
+        CSS.supports = () => false;
+      });
+      await openAs(page, server.url, person.token);
+      await page.getByText("Question 7", { exact: true }).waitFor();
+      const box = page.locator("#chat-input");
+      await box.evaluate((area) => area.style.setProperty("field-sizing", "fixed"));
+      const height = async () => (await box.boundingBox())?.height ?? 0;
+      const least = await height();
+      await box.fill("a\nb\nc\nd");
+      expect(await height()).toBeGreaterThan(least + 60);
+      await box.fill("");
+      expect(await height()).toBe(least);
+    },
+  );
+});

@@ -51,6 +51,13 @@ export interface Chat {
   showAccount(account: Account): void;
 }
 
+/** Makes the message box as high as what is written in it, where the style sheet does not: not in Safari. */
+function fit(): void {
+  if (CSS.supports("field-sizing", "content")) return;
+  input.style.height = "";
+  if (input.value !== "") input.style.height = `${input.scrollHeight + input.offsetHeight - input.clientHeight}px`;
+}
+
 /** The conversation with one agent of one instance. */
 export function createChat(accountId: string, parts: ChatParts): Chat {
   const { charges, billing, instanceChanged, write, spent } = parts;
@@ -103,6 +110,7 @@ export function createChat(accountId: string, parts: ChatParts): Chat {
     part("agent-name", HTMLElement).textContent = agent.displayName;
     input.placeholder = `Message ${agent.displayName}`;
     input.value = drafts.get(draftOf(shown));
+    fit();
     describeAnswers(parts, agent);
     showInstance(shown.instance);
   }
@@ -190,6 +198,7 @@ export function createChat(accountId: string, parts: ChatParts): Chat {
       } catch (error) {
         kept.returned();
         if (isShown()) input.value = drafts.get(draft);
+        fit();
         showWhatThereIs();
         throw error;
       }
@@ -200,6 +209,7 @@ export function createChat(accountId: string, parts: ChatParts): Chat {
   }
 
   function keep(): void {
+    fit();
     if (choice?.agent) drafts.set(draftOf(choice), input.value);
   }
   input.addEventListener("input", keep);
