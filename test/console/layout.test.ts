@@ -368,3 +368,21 @@ browserTest("the message box grows with what is written also where no style shee
     },
   );
 });
+
+browserTest("a conversation is printed whole, with who said what, and without what is to be pressed", async () => {
+  await talkAtLength();
+  await withConsoleAs(server, person, async (page) => {
+    await page.getByText("Question 7", { exact: true }).waitFor();
+    await page.emulateMedia({ media: "print" });
+    const log = page.locator("#chat-log");
+    const { scrollHeight, clientHeight } = await log.evaluate((it) => ({
+      scrollHeight: it.scrollHeight,
+      clientHeight: it.clientHeight,
+    }));
+    expect(clientHeight).toBe(scrollHeight);
+    expect(await page.evaluate(() => document.documentElement.scrollHeight)).toBeGreaterThan(clientHeight);
+    for (const unprinted of [".top", "#instances", "#chat-form", "#conversation-bar", "#instance-power"])
+      expect(await page.locator(unprinted).isVisible()).toBe(false);
+    expect((await page.getByText("You:").first().boundingBox())?.width).toBeGreaterThan(10);
+  });
+});
