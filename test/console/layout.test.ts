@@ -386,3 +386,16 @@ browserTest("a conversation is printed whole, with who said what, and without wh
     expect((await page.getByText("You:").first().boundingBox())?.width).toBeGreaterThan(10);
   });
 });
+
+browserTest("what goes wrong in the chat is told beside the box that it was written in", async () => {
+  await talkAtLength();
+  await withConsoleAs(server, person, async (page) => {
+    await page.getByText("Question 7", { exact: true }).waitFor();
+    await page.fill("#chat-input", "a".repeat(32_001));
+    await page.keyboard.press("Enter");
+    await page.locator("#chat > [role=alert]").waitFor();
+    const told = (await page.locator("#chat > [role=alert]").boundingBox()) ?? expect.unreachable();
+    const form = (await page.locator("#chat-form").boundingBox()) ?? expect.unreachable();
+    expect(told.y - form.y - form.height).toBeWithin(0, 60);
+  });
+});
