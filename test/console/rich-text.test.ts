@@ -110,3 +110,15 @@ browserTest("an answer that is nested without end is shown as it is written", as
     expect(await page.locator(".turn.agent .said").textContent()).toContain("deep");
   });
 });
+
+browserTest("the columns of a table stand as they were asked to", async () => {
+  await withConsoleAs(server, person, async (page) => {
+    await hear(page, "| A | B | C |\n|:--|--:|:-:|\n| a | b | c |");
+    const cells = page.locator(".said td");
+    expect(await cells.evaluateAll((all) => all.map((cell) => getComputedStyle(cell).textAlign))).toEqual([
+      "left",
+      "right",
+      "center",
+    ]);
+  });
+});

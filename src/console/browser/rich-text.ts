@@ -125,11 +125,18 @@ function codeOf(text: string): HTMLElement {
 }
 
 function tableOf({ header, rows }: Tokens.Table): HTMLElement {
-  const head = make("tr", "", ...header.map(({ tokens }) => make("th", "", ...nodesOf(tokens))));
-  const body = rows.map((row) => make("tr", "", ...row.map(({ tokens }) => make("td", "", ...nodesOf(tokens)))));
-  const box = make("div", "wide", make("table", "", make("thead", "", head), make("tbody", "", ...body)));
+  const rowOf = (tag: "th" | "td") => (cells: Tokens.TableCell[]) =>
+    make("tr", "", ...cells.map((cell) => cellOf(tag, cell)));
+  const body = make("tbody", "", ...rows.map(rowOf("td")));
+  const box = make("div", "wide", make("table", "", make("thead", "", rowOf("th")(header)), body));
   box.tabIndex = 0;
   return box;
+}
+
+function cellOf(tag: "th" | "td", { tokens, align }: Tokens.TableCell): HTMLElement {
+  const cell = make(tag, "", ...nodesOf(tokens));
+  if (align) cell.style.textAlign = align;
+  return cell;
 }
 
 /** A link that says where it leads, since its text may say something else. */
