@@ -182,6 +182,27 @@ browserTest(
   },
 );
 
+browserTest("a line that nobody has changed is saved with the bytes that it had", async () => {
+  const bytesAfter = async (before: string, change: (text: string) => string) => {
+    await person.ask("PUT", `${files}/notes/mixed.md`, before);
+    await withPage(async (page) => {
+      await page.locator("#to-agent").click();
+      await row(page, "notes/mixed.md").locator("summary").click();
+      const box = text(page, "notes/mixed.md");
+      await page.waitForFunction(() => document.querySelector("#files textarea:enabled"));
+      await box.fill(change(await box.inputValue()));
+      await row(page, "notes/mixed.md").getByRole("button", { name: "Save" }).click();
+      await page.getByText("Saved. It counts").waitFor();
+    });
+    const answer = await person.fetch("GET", `${files}/notes/mixed.md`);
+    return Buffer.from(await answer.arrayBuffer()).toString();
+  };
+  const mixed = "\ufeffone\r\ntwo\nthree\r\nfour";
+  expect(await bytesAfter(mixed, (now) => now.replace("two", "2\n2"))).toBe("\ufeffone\r\n2\n2\nthree\r\nfour");
+  expect(await bytesAfter("a\r\nb\r\n", (now) => `${now}c\n`)).toBe("a\r\nb\r\nc\r\n");
+  expect(await bytesAfter("a\nb\n", (now) => now.replace("a\n", ""))).toBe("b\n");
+});
+
 browserTest("the files are listed a page at a time, with what the agent has made of late", async () => {
   for (let count = 0; count < 100; count++) await person.ask("PUT", `${files}/log/${1000 + count}.md`, "A line.\n");
   await withPage(async (page) => {

@@ -1,5 +1,5 @@
 import { attempt, confirmPress, make, makeAlert, makeButton, reportErrors } from "./dom.ts";
-import { deleteFile, type FileAt, readFile, type Version, writeFile } from "./file-text.ts";
+import { deleteFile, type FileAt, lines, readFile, type Version, withLineEnds, writeFile } from "./file-text.ts";
 
 /** What somebody has written and not saved, with the version that it was made of. */
 export interface Draft {
@@ -79,7 +79,7 @@ export function makeFileEditor({ at, draft, keep, saved, deleted }: EditorParts)
   async function store(over: Version): Promise<void> {
     const wanted = text.value;
     told.textContent = "";
-    const written = await writeFile(at, over.text.includes("\r\n") ? wanted.replaceAll("\n", "\r\n") : wanted, over);
+    const written = await writeFile(at, withLineEnds(wanted, over), over);
     if (written === null) return showConflict(await readFile(at));
     // What was written meanwhile is not saved yet.
     show(written, text.value);
@@ -120,6 +120,3 @@ export function makeFileEditor({ at, draft, keep, saved, deleted }: EditorParts)
   }
   return section;
 }
-
-/** As a browser's text box has them. */
-const lines = (text: string): string => text.replace(/\r\n?/g, "\n");
