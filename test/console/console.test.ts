@@ -148,6 +148,8 @@ browserTest("a key created here works until it is revoked, and is shown once", a
     expect((await server.ask("GET", "/v1/auth/me", { key })).status).toBe(200);
     await page.getByRole("button", { name: "Really revoke laptop?" }).click();
     await page.locator("#key-list li").waitFor({ state: "detached" });
+    await page.locator("#keys-told", { hasText: "laptop is revoked." }).waitFor();
+    expect(await page.evaluate(() => document.activeElement?.id)).not.toBe("key-name");
     expect((await server.ask("GET", "/v1/auth/me", { key })).status).toBe(401);
   });
 });

@@ -72,7 +72,7 @@ function keyRow(key: ApiKey): HTMLLIElement {
   confirmPress(revoke, "Really revoke?", async () => {
     await roost.delete("/v1/auth/keys/{keyId}", { path: { keyId: key.keyId } });
     row.remove();
-    name.focus();
+    part("keys-told", HTMLElement).textContent = `${label} is revoked.`;
   });
   return row;
 }
