@@ -158,7 +158,7 @@ browserTest("the context shows each part of the next prompt as it is now, with i
     await parts.first().waitFor();
     const { body } = await person.ask("GET", `${agentPath}/context`);
     expect(await page.locator("#context-told").textContent()).toBe(
-      `About ${body.totalTokens} of ${body.contextTokens} tokens.`,
+      `About ${body.totalTokens.toLocaleString("en")} of ${body.contextTokens.toLocaleString("en")} tokens.`,
     );
     const soul = parts.filter({ hasText: "SOUL.md" }).first();
     await soul.locator("summary").click();

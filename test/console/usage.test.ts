@@ -224,3 +224,29 @@ browserTest("whatever was asked for last is shown, also if an earlier answer com
     },
   );
 });
+
+browserTest("figures are whole on a narrow screen, and in the page's language in any browser", async () => {
+  await withConsole(
+    () => it.server.url,
+    async (_, browser) => {
+      await using german = (await browser.browser()?.newContext({ locale: "de-DE" })) ?? expect.unreachable();
+      const page = await german.newPage();
+      await page.setViewportSize({ width: 320, height: 640 });
+      await openAs(page, it.server.url, it.person.token);
+      await page.evaluate(() => location.assign("#usage"));
+      await page.locator("#operator-limits", { hasText: "1,000,000 tokens in a day" }).waitFor();
+      const cells = page.locator("#usage-table tbody tr:first-child td");
+      await cells.first().waitFor();
+      const lines = await cells.evaluateAll((all) =>
+        all.map((cell) => {
+          cell.textContent = "12,345.000660";
+          const text = document.createRange();
+          text.selectNodeContents(cell);
+          return text.getClientRects().length;
+        }),
+      );
+      expect(lines).toEqual([1, 1, 1, 1, 1]);
+      expect(await tooWide(page)).toBe(false);
+    },
+  );
+});

@@ -107,7 +107,7 @@ function summaryOf(approval: Approval, state: string | Node): HTMLElement {
 function makeRow(approval: Approval): Row {
   const { instanceId, agentId, conversationId, expiresAt } = approval;
   const state = make("span");
-  const time = new Date(expiresAt).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+  const time = new Date(expiresAt).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
   const until = make("span", "", ` If nobody decides until ${time}, it is denied.`);
   const details = make("details", "", summaryOf(approval, state));
   let asked: Asked | undefined;

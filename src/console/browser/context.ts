@@ -1,7 +1,7 @@
 import type { AgentIds } from "../../../clients/typescript/src/index.ts";
 import type { Records } from "./api.ts";
 import { roost } from "./api.ts";
-import { make, makeBar, part } from "./dom.ts";
+import { figure, make, makeBar, part } from "./dom.ts";
 import { AGENT } from "./records.ts";
 
 type Context = Records["AgentContext"];
@@ -23,7 +23,7 @@ export async function showContext(agent: AgentIds, isStillWanted: () => boolean)
   const most = Math.max(1, ...rows.map(({ tokens }) => tokens));
   list.replaceChildren(...rows.map((row) => rowOf(row, most)));
   const { totalTokens, contextTokens, dropped } = context;
-  const total = `About ${totalTokens} of ${contextTokens} tokens.`;
+  const total = `About ${figure(totalTokens)} of ${figure(contextTokens)} tokens.`;
   told.textContent = dropped === 0 ? total : `${total} ${dropped} older messages are not shown to the model.`;
 }
 
@@ -49,7 +49,13 @@ function rowsOf(pieces: readonly Piece[]): Row[] {
 function rowOf({ name, tokens, pieces }: Row, most: number): HTMLLIElement {
   const bar = makeBar(`Tokens of ${name}`, tokens, most);
   const count = pieces.length > 1 ? ` (${pieces.length})` : "";
-  const title = make("summary", "", make("span", "", name + count), bar, make("small", "soft", `${tokens} tokens`));
+  const title = make(
+    "summary",
+    "",
+    make("span", "", name + count),
+    bar,
+    make("small", "soft", `${figure(tokens)} tokens`),
+  );
   const fold = make("details", "context-piece", title);
   // Only once somebody looks: there may be hundreds.
   const fill = () => fold.append(...pieces.map(textOf));

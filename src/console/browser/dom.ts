@@ -119,8 +119,11 @@ export function clearFieldErrors(form: HTMLFormElement): void {
   }
 }
 
+/** As the page's own language writes it, whatever the browser's is; so are days. */
+export const figure = (count: number): string => count.toLocaleString("en");
+
 export const day = (time: string): string =>
-  new Date(time).toLocaleDateString(undefined, { day: "numeric", month: "short", year: "numeric" });
+  new Date(time).toLocaleDateString("en-GB", { day: "numeric", month: "short", year: "numeric" });
 
 /** `just now`, `5 min ago`, `3 h ago`; beyond a day the day. */
 export function ago(time: string): string {

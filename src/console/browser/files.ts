@@ -1,6 +1,6 @@
 import type { AgentIds } from "../../../clients/typescript/src/index.ts";
 import { askBeforeLeaving, type Records, roost } from "./api.ts";
-import { ago, attempt, make, part } from "./dom.ts";
+import { ago, attempt, figure, make, part } from "./dom.ts";
 import { type Draft, makeFileEditor } from "./file-editor.ts";
 import { writeFile } from "./file-text.ts";
 import { AGENT } from "./records.ts";
@@ -160,5 +160,4 @@ function open(row: HTMLLIElement | undefined): boolean {
 
 const factsOf = ({ size, updatedAt }: Omit<File, "name">): string => `${bytes(size)} · ${ago(updatedAt)}`;
 
-const bytes = (count: number): string =>
-  count < 1024 ? `${count} bytes` : `${Math.round(count / 1024).toLocaleString("en")} KiB`;
+const bytes = (count: number): string => (count < 1024 ? `${count} bytes` : `${figure(Math.round(count / 1024))} KiB`);

@@ -1,5 +1,5 @@
 import { askBeforeLeaving, roost } from "./api.ts";
-import { attempt, part, reportErrors } from "./dom.ts";
+import { attempt, figure, part, reportErrors } from "./dom.ts";
 import { exact } from "./money.ts";
 import { type Account, AGENT, type Agent, INSTANCE, type Instance } from "./records.ts";
 
@@ -139,8 +139,8 @@ function show(modelLimits: Limits): void {
 function showAccount({ modelLimits, limits: { tokensPerDay, tokensPerMonth } }: Account): void {
   show(modelLimits);
   const allowed = [
-    ...(tokensPerDay === null ? [] : [`${tokensPerDay.toLocaleString()} tokens in a day`]),
-    ...(tokensPerMonth === null ? [] : [`${tokensPerMonth.toLocaleString()} tokens in a month`]),
+    ...(tokensPerDay === null ? [] : [`${figure(tokensPerDay)} tokens in a day`]),
+    ...(tokensPerMonth === null ? [] : [`${figure(tokensPerMonth)} tokens in a month`]),
   ];
   told.textContent =
     allowed.length === 0

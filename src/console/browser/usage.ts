@@ -1,6 +1,6 @@
 import { DAY_MS, dayOf } from "../../lib/calendar.ts";
 import { roost } from "./api.ts";
-import { attempt, make, makeBar, part, reportErrors } from "./dom.ts";
+import { attempt, figure, make, makeBar, part, reportErrors } from "./dom.ts";
 import { type Owners, openLimits, readOwners } from "./limits.ts";
 import { exact } from "./money.ts";
 import type { ModelUsage } from "./records.ts";
@@ -76,7 +76,7 @@ function showDays(rows: readonly ModelUsage[]): void {
       const row = known.get(day);
       const tokens = row === undefined ? 0 : tokensOf(row);
       const bar = makeBar(`Tokens on ${day}`, tokens, most);
-      return make("li", "", make("span", "soft", day), bar, make("span", "", tokens.toLocaleString()));
+      return make("li", "", make("span", "soft", day), bar, make("span", "", figure(tokens)));
     }),
   );
 }
@@ -84,7 +84,7 @@ function showDays(rows: readonly ModelUsage[]): void {
 function rowOf(row: ModelUsage, names: ReadonlyMap<string, string>): HTMLTableRowElement {
   const name = row.agentId ?? row.instanceId ?? row.model ?? "";
   const figures = [row.runs, row.modelCalls, row.promptTokens, row.completionTokens];
-  const cells = [...figures.map((figure) => figure.toLocaleString()), row.cost === null ? "–" : exact(row.cost)];
+  const cells = [...figures.map(figure), row.cost === null ? "–" : exact(row.cost)];
   const heading = make("th", "", make("bdi", "", names.get(name) ?? name));
   heading.scope = "row";
   return make("tr", "", heading, ...cells.map((text) => make("td", "", text)));
