@@ -17,7 +17,7 @@ export function parseFileName(text: string, field = "name"): string {
   throw new AppError(
     "invalid_request",
     `${field}: expected a relative file name of 1 to ${MAX_NAME_PARTS} parts separated by "/", each 1 to 100 characters ` +
-      'out of letters, digits, ".", "_", "-" and space, and none beginning with "."',
+      'out of a–z, A–Z, 0–9, ".", "_", "-" and space, and none beginning with "."',
   );
 }
 

@@ -61,6 +61,10 @@ browserTest("an agent is downloaded as one file, and what an import brings switc
     writeFileSync(file, "no bundle");
     await page.getByLabel("Or import an agent").setInputFiles(file);
     await page.locator("#copy [role=alert]").getByText("not compressed with gzip").waitFor();
+
+    writeFileSync(file, Buffer.alloc(33 * 1024 * 1024));
+    await page.getByLabel("Or import an agent").setInputFiles(file);
+    await page.locator("#copy [role=alert]").getByText("expected at most 32 MiB").waitFor();
   });
 });
 

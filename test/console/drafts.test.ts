@@ -290,7 +290,7 @@ browserTest("a text longer than a message may be comes back whole, with what is 
     await page.focus("#chat-input");
     await page.keyboard.insertText(long);
     await page.keyboard.press("Enter");
-    await page.locator("#chat > [role=alert]").waitFor();
+    await page.locator("#chat > [role=alert]").getByText("this message has 32,001 characters").waitFor();
     expect((await written(page)) === long).toBe(true);
   });
 });

@@ -161,6 +161,10 @@ browserTest(
       await page.getByText("there is a file of this name already").waitFor();
       await create("../passwords");
       await page.locator("#files > .error", { hasNotText: "already" }).waitFor();
+      await create("Größe.md");
+      await page
+        .locator("#files > .error", { hasText: /^expected a relative file name .* out of a–z, A–Z, 0–9/ })
+        .waitFor();
       await create("notes/today.md");
       await text(page, "notes/today.md").fill("Two novels.\r\n");
       await row(page, "notes/today.md").getByRole("button", { name: "Save" }).click();

@@ -14,7 +14,8 @@ export class ToldError extends Error {
 export function toldError(error: unknown): ToldError {
   if (error instanceof ToldError) return error;
   if (!(error instanceof RoostError)) return new ToldError("this page has failed", `Reload it. (${String(error)})`);
-  const { code, message, requestId } = error;
+  const { code, requestId } = error;
+  const message = plainly(error.message);
   switch (code) {
     case "unreachable":
     case "timeout":
@@ -44,3 +45,9 @@ export function toldError(error: unknown): ToldError {
       return new ToldError(message, "");
   }
 }
+
+/** Without the API's names for what a person did not name, and with many bytes as a person counts them. */
+const plainly = (message: string): string =>
+  message
+    .replace(/^(body|slug|file|path\.\w+): /, "")
+    .replace(/(\d{7,}) bytes/, (_, count: string) => `${Math.floor(Number(count) / 1024 ** 2)} MiB`);
