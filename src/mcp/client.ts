@@ -17,6 +17,8 @@ const ANSWERED = { burst: 64, perSecond: 1 };
 /** How often a stream that has ended is opened again, and the pause before. */
 const MAX_REOPENED = 30;
 const REOPEN_MS = 2_000;
+/** How long a server may take to end a session; nobody waits for that. */
+const END_MS = 5_000;
 
 /** A tool as the server lists it; nothing of it has been checked but the types. */
 export interface ListedTool {
@@ -30,6 +32,7 @@ export interface McpClient {
   readonly protocolVersion: string | null;
   listTools(signal: AbortSignal): Promise<ListedTool[]>;
   callTool(tool: ToolDefinition, input: Record<string, unknown>, signal: AbortSignal): Promise<ToolAnswer>;
+  /** Ends what is under way at once, and then has the server forget the session, if there is one. Rejects if it does not. */
   close(): Promise<void>;
 }
 
@@ -106,7 +109,15 @@ export async function openClient(parts: ClientParts, signal: AbortSignal): Promi
       const result = await inOurWords(asked);
       return { text: textOfAnswer(result), isError: result.isError === true };
     },
-    close: () => client.close(),
+    async close() {
+      const { sessionId, protocolVersion } = transport;
+      await client.close();
+      if (sessionId === undefined) return;
+      const headers = new Headers({ "Mcp-Session-Id": sessionId });
+      if (protocolVersion !== undefined) headers.set("MCP-Protocol-Version", protocolVersion);
+      const answer = await fetch(url, { method: "DELETE", headers, signal: AbortSignal.timeout(END_MS) });
+      await answer.body?.cancel();
+    },
   };
 }
 

@@ -98,6 +98,20 @@ test("a client that nobody needs is closed", async () => {
   expect(connections.open()).toBe(0);
 });
 
+test("a server of 2025 is told that its session has ended", async () => {
+  await service.stop();
+  service = startMcpService("2025", { name: "echo" });
+  connections = connect(0);
+  const ended = Promise.withResolvers<string | null>();
+  service.intercept = (method, request) => {
+    if (method === "DELETE") ended.resolve(request.headers.get("mcp-session-id"));
+    return undefined;
+  };
+  await use(serverOf("one"));
+  const session = service.requests.at(-1)?.get("mcp-session-id");
+  expect([session, await ended.promise]).toEqual([expect.any(String), session]);
+});
+
 test("what a server says has changed is listed again before the next use", async () => {
   await use(serverOf("one"));
   expect(listed.map(([, { tools }]) => tools.length)).toEqual([1]);
