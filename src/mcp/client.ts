@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import { Client, type FetchLike, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { CfWorkerJsonSchemaValidator } from "@modelcontextprotocol/client/validators/cf-worker";
 import { OUTGOING } from "../limits/outgoing.ts";
@@ -5,6 +6,7 @@ import { createTokenBuckets } from "../limits/token-buckets.ts";
 import { textOfAnswer } from "./answer.ts";
 import { failureOf, STREAM_ENDED } from "./failure.ts";
 import type { ToolDefinition } from "./schema.ts";
+import { LISTEN } from "./server-fetch.ts";
 
 const { deadlineMs, callMs } = OUTGOING.mcp;
 /** docs/contract/api.md, MCP servers */
@@ -14,7 +16,7 @@ const MAX_PAGES = 32;
 const MAX_LISTED = 1_024;
 /** Requests of the server that a connection answers: nothing is offered to it, so these are pings, or are refused. */
 const ANSWERED = { burst: 64, perSecond: 1 };
-/** How often a stream that has ended is opened again, and the pause before. */
+/** How often a stream of notices that has ended is opened again after a use, and the pause before each opening. */
 const MAX_REOPENED = 30;
 const REOPEN_MS = 2_000;
 /** How long a server may take to end a session; nobody waits for that. */
@@ -47,11 +49,13 @@ export interface ClientParts {
   fetch: FetchLike;
   /** The server says that its tools have changed. */
   onChanged(): void;
+  /** The pause before a stream that has ended is opened again. */
+  reopenMs?: number | undefined;
 }
 
 /** Connects by Streamable HTTP, in the newest revision that the server has. Throws `ServerError`. */
 export async function openClient(parts: ClientParts, signal: AbortSignal): Promise<McpClient> {
-  const { url, fetch, onChanged } = parts;
+  const { url, fetch, onChanged, reopenMs = REOPEN_MS } = parts;
   const client = new Client(
     { name: "roost", title: "Roost", version: "1" },
     {
@@ -69,12 +73,19 @@ export async function openClient(parts: ClientParts, signal: AbortSignal): Promi
   const transport = new BoundedTransport(url, {
     fetch,
     reconnectionScheduler(reconnect, delayMs) {
-      if (++reopened > MAX_REOPENED) return;
-      const timer = setTimeout(reconnect, Math.max(delayMs, REOPEN_MS));
+      // That of a call is opened until its deadline.
+      if (asking.getStore() === undefined && ++reopened > MAX_REOPENED) return;
+      const timer = setTimeout(reconnect, Math.max(delayMs, reopenMs));
       return () => clearTimeout(timer);
     },
   });
   const within = { timeout: deadlineMs, signal };
+  function inOurWords<T>(work: Promise<T>): Promise<T> {
+    reopened = 0;
+    return work.catch((thrown: unknown) => {
+      throw failureOf(thrown);
+    });
+  }
   await inOurWords(client.connect(transport, within));
   return {
     protocolVersion: client.getNegotiatedProtocolVersion() ?? null,
@@ -121,10 +132,8 @@ export async function openClient(parts: ClientParts, signal: AbortSignal): Promi
   };
 }
 
-const inOurWords = <T>(work: Promise<T>): Promise<T> =>
-  work.catch((thrown: unknown) => {
-    throw failureOf(thrown);
-  });
+/** The id of the request for which something is done: also when its stream is opened again. */
+const asking = new AsyncLocalStorage<string | number>();
 
 /** Requests whose exchange ends with them, if they are cancelled. */
 const MAX_REMEMBERED = 64;
@@ -155,13 +164,15 @@ class BoundedTransport extends StreamableHTTPClientTransport {
     const [oldest] = this.#exchanges.keys();
     if (this.#exchanges.size > MAX_REMEMBERED) this.#exchanges.delete(oldest);
     const own = options?.requestSignal;
-    await super.send(message, {
+    const sent = {
       onRequestStreamEnd: () => {
         const error = { code: STREAM_ENDED, message: "the connection ended before its answer" };
         this.onmessage?.({ jsonrpc: "2.0", id, error });
       },
       ...options,
       requestSignal: own === undefined ? exchange.signal : AbortSignal.any([own, exchange.signal]),
-    });
+    };
+    if (message.method === LISTEN) await super.send(message, sent);
+    else await asking.run(id, () => super.send(message, sent));
   }
 }

@@ -22,7 +22,7 @@ const MAX_EVENTS = 2_000;
 /** Besides the call itself: the runtime's own deadlines come first, and say more. */
 const SLACK_MS = 5_000;
 /** The request that stays open, for notices of changes. */
-const LISTEN = "subscriptions/listen";
+export const LISTEN = "subscriptions/listen";
 
 export interface ServerFetchParts {
   guarded: GuardedFetch;
