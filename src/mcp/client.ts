@@ -1,12 +1,12 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { Client, type FetchLike, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { CfWorkerJsonSchemaValidator } from "@modelcontextprotocol/client/validators/cf-worker";
 import { OUTGOING } from "../limits/outgoing.ts";
 import { createTokenBuckets } from "../limits/token-buckets.ts";
 import { textOfAnswer } from "./answer.ts";
 import { failureOf, STREAM_ENDED } from "./failure.ts";
 import type { ToolDefinition } from "./schema.ts";
-import { LISTEN } from "./server-fetch.ts";
+import { LISTEN, type ServerFetch } from "./server-fetch.ts";
 
 const { deadlineMs, callMs } = OUTGOING.mcp;
 /** docs/contract/api.md, MCP servers */
@@ -46,7 +46,7 @@ export interface ToolAnswer {
 
 export interface ClientParts {
   url: URL;
-  fetch: FetchLike;
+  fetch: ServerFetch;
   /** The server says that its tools have changed. */
   onChanged(): void;
   /** The pause before a stream that has ended is opened again. */
@@ -70,8 +70,11 @@ export async function openClient(parts: ClientParts, signal: AbortSignal): Promi
   );
   client.onerror = () => {};
   let reopened = 0;
-  const transport = new BoundedTransport(url, {
-    fetch,
+  const transport: BoundedTransport = new BoundedTransport(url, {
+    fetch(address, init) {
+      const id = asking.getStore();
+      return fetch(address, init, (why) => id !== undefined && transport.leave(id, why.message));
+    },
     reconnectionScheduler(reconnect, delayMs) {
       // That of a call is opened until its deadline.
       if (asking.getStore() === undefined && ++reopened > MAX_REOPENED) return;
@@ -165,14 +168,21 @@ class BoundedTransport extends StreamableHTTPClientTransport {
     if (this.#exchanges.size > MAX_REMEMBERED) this.#exchanges.delete(oldest);
     const own = options?.requestSignal;
     const sent = {
-      onRequestStreamEnd: () => {
-        const error = { code: STREAM_ENDED, message: "the connection ended before its answer" };
-        this.onmessage?.({ jsonrpc: "2.0", id, error });
-      },
+      onRequestStreamEnd: () => this.#tellEnd(id, "the connection ended before its answer"),
       ...options,
       requestSignal: own === undefined ? exchange.signal : AbortSignal.any([own, exchange.signal]),
     };
     if (message.method === LISTEN) await super.send(message, sent);
     else await asking.run(id, () => super.send(message, sent));
+  }
+
+  /** Takes no answer to this request any more, and asks for none again. */
+  leave(id: string | number, why: string): void {
+    this.#tellEnd(id, why);
+    this.#exchanges.get(id)?.abort();
+  }
+
+  #tellEnd(id: string | number, message: string): void {
+    this.onmessage?.({ jsonrpc: "2.0", id, error: { code: STREAM_ENDED, message } });
   }
 }

@@ -32,12 +32,19 @@ export interface ServerFetchParts {
   headers(): Promise<Readonly<Record<string, string>>>;
 }
 
+/** `fetch`, which says why it has left the stream of an answer: whoever reads that learns only that it has ended. */
+export type ServerFetch = (
+  address: string | URL,
+  init?: RequestInit,
+  onLeft?: (why: EgressError) => void,
+) => Promise<Response>;
+
 /**
  * `fetch` for the client of a server, which bounds nothing itself. Answers have at most 5 MiB, are no deeper than JSON may
  * be, and have no long lists; an event of a stream is passed on when it is complete.
  */
-export function createServerFetch({ guarded, url: { origin }, headers }: ServerFetchParts) {
-  return async (address: string | URL, init: RequestInit = {}): Promise<Response> => {
+export function createServerFetch({ guarded, url: { origin }, headers }: ServerFetchParts): ServerFetch {
+  return async (address, init = {}, onLeft = () => {}) => {
     const sent = new Headers(init.headers);
     const isOwn = new URL(address).origin === origin;
     for (const [name, value] of Object.entries(isOwn ? await headers() : {})) {
@@ -52,18 +59,18 @@ export function createServerFetch({ guarded, url: { origin }, headers }: ServerF
     if (answer.ok && answer.body !== null && sent.get("accept") === STREAM && !isStream(answer)) {
       throw new EgressError("protocol", "the server's answer is no event stream");
     }
-    return await bounded(answer);
+    return await bounded(answer, onLeft);
   };
 }
 
 const STREAM = "text/event-stream";
 const isStream = ({ headers }: Response): boolean => /^text\/event-stream\b/i.test(headers.get("content-type") ?? "");
 
-async function bounded(answer: Response): Promise<Response> {
+async function bounded(answer: Response, onLeft: (why: EgressError) => void): Promise<Response> {
   const { status, headers, body } = answer;
   if (body === null) return answer;
   if (isStream(answer)) {
-    return new Response(body.pipeThrough(wholeEvents()), { status, headers });
+    return new Response(body.pipeThrough(wholeEvents(onLeft)), { status, headers });
   }
   const text = await readText(body);
   requireModest(text);
@@ -131,39 +138,47 @@ async function readText(body: ReadableStream<Uint8Array>): Promise<string> {
 const END = /(?:\r\n|\n|\r(?!\n)){2}/g;
 
 /** Passes on events as they are complete: parsers take longer the more pieces an event comes in. */
-function wholeEvents(): TransformStream<Uint8Array, Uint8Array> {
+function wholeEvents(onLeft: (why: EgressError) => void): TransformStream<Uint8Array, Uint8Array> {
   const decoder = new TextDecoder();
   let pieces: string[] = [];
   let size = 0;
   let events = 0;
   let isFirst = true;
+  function pass(piece: Uint8Array, controller: TransformStreamDefaultController<Uint8Array>): void {
+    size += piece.length;
+    if (size > MAX_BYTES) throw tooLarge();
+    const text = decoder.decode(piece, { stream: true });
+    // An event's end may be in two pieces.
+    const joined = (pieces.at(-1)?.slice(-3) ?? "") + text;
+    pieces.push(text);
+    if (joined.search(END) < 0) return;
+    const known = pieces.join("");
+    const complete: string[] = [];
+    let at = 0;
+    // What came before has been looked through.
+    END.lastIndex = Math.max(0, known.length - joined.length);
+    for (let end = END.exec(known); end !== null; end = END.exec(known)) {
+      const event = isFirst ? withoutMarks(known.slice(at, END.lastIndex)) : known.slice(at, END.lastIndex);
+      isFirst = false;
+      const data = dataOf(event);
+      requireModest(data);
+      if (data !== "" && ++events > MAX_EVENTS) {
+        throw new EgressError("size", `the server's answer has more than ${MAX_EVENTS} events`);
+      }
+      complete.push(event);
+      at = END.lastIndex;
+    }
+    controller.enqueue(Buffer.from(complete.join("")));
+    pieces = [known.slice(at)];
+  }
   return new TransformStream({
     transform(piece, controller) {
-      size += piece.length;
-      if (size > MAX_BYTES) throw tooLarge();
-      const text = decoder.decode(piece, { stream: true });
-      // An event's end may be in two pieces.
-      const joined = (pieces.at(-1)?.slice(-3) ?? "") + text;
-      pieces.push(text);
-      if (joined.search(END) < 0) return;
-      const known = pieces.join("");
-      const complete: string[] = [];
-      let at = 0;
-      // What came before has been looked through.
-      END.lastIndex = Math.max(0, known.length - joined.length);
-      for (let end = END.exec(known); end !== null; end = END.exec(known)) {
-        const event = isFirst ? withoutMarks(known.slice(at, END.lastIndex)) : known.slice(at, END.lastIndex);
-        isFirst = false;
-        const data = dataOf(event);
-        requireModest(data);
-        if (data !== "" && ++events > MAX_EVENTS) {
-          throw new EgressError("size", `the server's answer has more than ${MAX_EVENTS} events`);
-        }
-        complete.push(event);
-        at = END.lastIndex;
+      try {
+        pass(piece, controller);
+      } catch (error) {
+        if (error instanceof EgressError) onLeft(error);
+        throw error;
       }
-      controller.enqueue(Buffer.from(complete.join("")));
-      pieces = [known.slice(at)];
     },
   });
 }
