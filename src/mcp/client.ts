@@ -1,11 +1,13 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { CfWorkerJsonSchemaValidator } from "@modelcontextprotocol/client/validators/cf-worker";
+import { isObject } from "../lib/is-object.ts";
 import { OUTGOING } from "../limits/outgoing.ts";
 import { createTokenBuckets } from "../limits/token-buckets.ts";
 import { textOfAnswer } from "./answer.ts";
 import { failureOf, STREAM_ENDED } from "./failure.ts";
 import type { ToolDefinition } from "./schema.ts";
+import { ServerError } from "./server-error.ts";
 import { LISTEN, type ServerFetch } from "./server-fetch.ts";
 
 const { deadlineMs, callMs } = OUTGOING.mcp;
@@ -22,17 +24,17 @@ const REOPEN_MS = 2_000;
 /** How long a server may take to end a session; nobody waits for that. */
 const END_MS = 5_000;
 
-/** A tool as the server lists it; nothing of it has been checked but the types. */
+/** A tool as the server lists it; nothing of it has been checked. */
 export interface ListedTool {
-  name: string;
-  description?: string | undefined;
-  inputSchema: Record<string, unknown>;
+  name?: unknown;
+  description?: unknown;
+  inputSchema?: unknown;
 }
 
 /** An open client of one server. Its methods throw `ServerError`. */
 export interface McpClient {
   readonly protocolVersion: string | null;
-  listTools(signal: AbortSignal): Promise<ListedTool[]>;
+  listTools(signal: AbortSignal): Promise<unknown[]>;
   callTool(tool: ToolDefinition, input: Record<string, unknown>, signal: AbortSignal): Promise<ToolAnswer>;
   /** Ends what is under way at once, and then has the server forget the session, if there is one. Rejects if it does not. */
   close(): Promise<void>;
@@ -90,19 +92,25 @@ export async function openClient(parts: ClientParts, signal: AbortSignal): Promi
     });
   }
   await inOurWords(client.connect(transport, within));
+  const deliver = transport.onmessage;
+  transport.onmessage = (message) => {
+    const isOfCall = "result" in message && message.id === asking.getStore();
+    deliver?.(isOfCall ? { ...message, result: wrapped(message.result) } : message);
+  };
   return {
     protocolVersion: client.getNegotiatedProtocolVersion() ?? null,
     async listTools(listing) {
       if (!client.getServerCapabilities()?.tools) return [];
-      const tools: ListedTool[] = [];
+      const tools: unknown[] = [];
       const cursors = new Set<string>();
       let cursor: string | undefined;
       for (let pages = 0; pages < MAX_PAGES && tools.length < MAX_LISTED; pages++) {
         const params = cursor === undefined ? {} : { cursor };
         const asked = client.request({ method: "tools/list", params }, { ...within, signal: listing });
-        const page = await inOurWords(asked);
+        const page = unwrapped(await inOurWords(asked));
+        if (!Array.isArray(page.tools)) throw new ServerError("refused", "its list of tools is none");
         tools.push(...page.tools);
-        cursor = page.nextCursor;
+        cursor = typeof page.nextCursor === "string" ? page.nextCursor : undefined;
         // One that comes again would never end.
         if (cursor === undefined || cursors.has(cursor)) break;
         cursors.add(cursor);
@@ -120,7 +128,7 @@ export async function openClient(parts: ClientParts, signal: AbortSignal): Promi
           signal: calling,
         },
       );
-      const result = await inOurWords(asked);
+      const result = unwrapped(await inOurWords(asked));
       return { text: textOfAnswer(result), isError: result.isError === true };
     },
     async close() {
@@ -133,6 +141,27 @@ export async function openClient(parts: ClientParts, signal: AbortSignal): Promi
       await answer.body?.cancel();
     },
   };
+}
+
+const GIVEN = "given";
+
+/**
+ * A result that the package takes, with what was given inside: the package would refuse a whole list, or a whole answer, for
+ * one part that is not as it should be. Each part is judged where it is read.
+ */
+const wrapped = (given: unknown) => ({
+  ...{ resultType: "complete", tools: [], content: [], ttlMs: 0, cacheScope: "private" as const },
+  _meta: { [GIVEN]: given },
+});
+
+/** Throws `ServerError` for a result that is only a question. */
+function unwrapped({ _meta }: { _meta?: Record<string, unknown> | undefined }): Record<string, unknown> {
+  const given = _meta?.[GIVEN];
+  if (!isObject(given)) throw new ServerError("unknown", "its answer cannot be read");
+  if (given.resultType != null && given.resultType !== "complete") {
+    throw new ServerError("refused", "it asks for more, which Roost does not answer");
+  }
+  return given;
 }
 
 /** The id of the request for which something is done: also when its stream is opened again. */

@@ -1,5 +1,6 @@
 import { hashOfJson } from "../lib/canonical-json.ts";
 import { describeHidden, findHidden, hiddenCharacters } from "../lib/hidden-characters.ts";
+import { isObject } from "../lib/is-object.ts";
 import { isTooDeep } from "../lib/json-depth.ts";
 import type { ListedTool } from "./client.ts";
 import type { ToolDefinition } from "./schema.ts";
@@ -33,13 +34,14 @@ export interface ListingParts {
 }
 
 /** Reads what a stranger says of its tools: of what is wrong, nothing is taken. */
-export async function readListing(listed: readonly ListedTool[], { server, redact }: ListingParts): Promise<Listing> {
+export async function readListing(listed: readonly unknown[], { server, redact }: ListingParts): Promise<Listing> {
   const tools: ToolDefinition[] = [];
   const notes: string[] = [];
   const names = new Set<string>();
   let room = MAX_BYTES;
   let beyond = 0;
-  for (const one of listed) {
+  for (const given of listed) {
+    const one = isObject(given) ? given : {};
     if (tools.length === MAX_TOOLS) {
       beyond++;
       continue;
@@ -83,11 +85,14 @@ export async function readListing(listed: readonly ListedTool[], { server, redac
 
 /** The definition, or why it cannot be taken. */
 function readTool({ name, description, inputSchema }: ListedTool): ToolDefinition | string {
-  if (name === "" || name.length > MAX_NAME) return `its name does not have 1 to ${MAX_NAME} characters`;
+  if (typeof name !== "string" || name === "" || name.length > MAX_NAME)
+    return `its name does not have 1 to ${MAX_NAME} characters`;
   if (/[^\x21-\x7e]/.test(name)) return "its name has other than visible ASCII characters";
   if (name in {}) return "its name is one of every object's";
+  if (description != null && typeof description !== "string") return "its description is no text";
   const said = oneText(description);
   if (said.length > MAX_DESCRIPTION) return `its description has more than ${MAX_DESCRIPTION} characters`;
+  if (!isObject(inputSchema) || inputSchema.type !== "object") return "it has no input schema of an object";
   const schema = JSON.stringify(inputSchema);
   if (schema.length > MAX_SCHEMA) return `its input schema has more than ${MAX_SCHEMA} characters`;
   if (isTooDeep(schema, MAX_SCHEMA_DEPTH))
@@ -104,9 +109,10 @@ function readTool({ name, description, inputSchema }: ListedTool): ToolDefinitio
   }
 }
 
-const oneText = (description: string | undefined): string => (description ?? "").trim();
+const oneText = (description: unknown): string => (typeof description === "string" ? description.trim() : "");
 
-const shownName = (name: string): string => JSON.stringify(withoutHidden(name.slice(0, MAX_NAME)));
+const shownName = (name: unknown): string =>
+  typeof name === "string" ? JSON.stringify(withoutHidden(name.slice(0, MAX_NAME))) : "a tool without a name";
 
 /** The text without what a reader does not see. */
 function withoutHidden(text: string): string {
