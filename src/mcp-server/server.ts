@@ -19,7 +19,10 @@ export async function answerMcp(request: Request, message: unknown, api: McpApi,
 }
 
 function createServer(api: McpApi, requestId: string): McpServer {
-  const server = new McpServer({ name: "roost", title: "Roost", version: "1" }, { instructions: INSTRUCTIONS });
+  const server = new McpServer(
+    { name: "roost", title: "Roost", version: "1" },
+    { instructions: INSTRUCTIONS, capabilities: { tools: { listChanged: false } } },
+  );
   for (const { name, title, description, input, output, annotations, run } of TOOLS) {
     server.registerTool(
       name,

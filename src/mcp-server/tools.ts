@@ -39,7 +39,7 @@ const tool = <I extends z.ZodObject>(made: McpTool<I>): McpTool => made as unkno
 const MAX_SHOWN = 100_000;
 
 const agentId = idForm("agt").describe("An agent's id, from list_agents");
-const cursor = z.string().optional().describe("The nextCursor of the call before, for what comes after it");
+const cursor = z.string().nullish().describe("The nextCursor of the call before, for what comes after it");
 const nextCursor = z.string().nullable().describe("Pass it as cursor for what comes next; null at the end");
 const READS = { readOnlyHint: true, openWorldHint: false };
 
@@ -89,7 +89,7 @@ export const TOOLS: readonly McpTool[] = [
     }),
     annotations: READS,
     async run(api, { cursor }) {
-      const listed = (await api.ask("listModels", { query: { limit: "100", after: cursor } })) as {
+      const listed = (await api.ask("listModels", { query: { limit: "100", after: cursor ?? undefined } })) as {
         data: { id: string; name: string; owned_by: string }[];
         has_more: boolean;
       };
@@ -138,7 +138,7 @@ export const TOOLS: readonly McpTool[] = [
     }),
     annotations: READS,
     async run(api, { agentId, cursor }) {
-      const query = { limit: "100", after: cursor };
+      const query = { limit: "100", after: cursor ?? undefined };
       const { data, nextCursor } = (await api.ask("listAgentFiles", { params: api.at(agentId), query })) as Listed;
       return { data: { files: data.map((file) => pick(file, ["name", "size", "updatedAt"])), nextCursor } };
     },
@@ -167,7 +167,7 @@ export const TOOLS: readonly McpTool[] = [
     output: z.object({ approvals: z.array(z.looseObject({ approvalId: z.string() })), nextCursor }),
     annotations: READS,
     async run(api, { cursor }) {
-      const query = { status: "open", limit: "50", after: cursor };
+      const query = { status: "open", limit: "50", after: cursor ?? undefined };
       const { data, nextCursor } = (await api.ask("listApprovals", { query })) as Listed;
       return { data: { approvals: data.map((one) => pick(one, APPROVAL_FIELDS)), nextCursor } };
     },

@@ -83,11 +83,14 @@ describe.each(["2025", "2026-07-28"] as const)("a client of the era of %s", (era
     }
     expect(client.getNegotiatedProtocolVersion()).toBe(era === "2025" ? "2025-11-25" : era);
     expect(client.getServerVersion()?.name).toBe("roost");
+    // There is no stream on which a change could be told.
+    expect(client.getServerCapabilities()?.tools?.listChanged).not.toBe(true);
   });
 
   test("talks with an agent, and goes on with the conversation", async () => {
     const client = await connect(era, await keyOf(owner));
-    const { data } = await call(client, "list_agents");
+    // What the last page says is next may be passed on.
+    const { data } = await call(client, "list_agents", { cursor: null });
     expect(data).toEqual({ agents: [{ agentId, name: "Ada", instance: "home" }], nextCursor: null });
     const first = await call(client, "send_message", { agentId, message: "Hello!" });
     expect(first).toMatchObject({ isError: false, text: "Hello, I am the mock model." });
