@@ -21,12 +21,10 @@ export class ServerError extends Error {
 /** Far more of what a server has said than is shown: first, the values of secrets are taken out. */
 const MAX_SAID = 20_000;
 /** Of an error, as a model is told of it. */
-export const MAX_TOLD = 300;
+export const MAX_TOLD = 4_000;
 
-/** What a server has said, on one line. */
-export const said = (text: unknown, most = MAX_SAID): string =>
-  (typeof text === "string" ? text : "")
-    .replaceAll(/[\s\p{Cc}]+/gu, " ")
-    .trim()
-    .slice(0, most)
-    .toWellFormed();
+/** What a server has said, on one line, with a mark where it is cut. */
+export function said(text: unknown, most = MAX_SAID): string {
+  const line = (typeof text === "string" ? text : "").replaceAll(/[\s\p{Cc}]+/gu, " ").trim();
+  return line.length <= most ? line.toWellFormed() : `${line.slice(0, most - 1).toWellFormed()}…`;
+}

@@ -284,6 +284,19 @@ test("a call that is refused is not made, and the agent is told what the server 
   expect(await called()).toContain("the MCP server docs has not done this: it answered 403: not you");
 });
 
+test("what a server says when it refuses is told in full, and marked where it is cut", async () => {
+  await add();
+  const refusing = (text: string) => {
+    service.intercept = (method) => (method === "tools/call" ? new Response(text, { status: 422 }) : undefined);
+  };
+  const long = `no such city; there are ${"Ulm ".repeat(500)}and Bonn`;
+  refusing(long);
+  expect(await called()).toContain(`it answered 422: ${long}`);
+  await it.begin();
+  refusing("x".repeat(5_000));
+  expect(await called()).toContain("xxx…");
+});
+
 test("a server that asks for authorization says so in its status, and in a call", async () => {
   service.intercept = () => new Response(null, { status: 401 });
   expect(await add()).toMatchObject({ status: "needs_authorization" });
