@@ -2,6 +2,7 @@ import { createHmac, randomInt, timingSafeEqual } from "node:crypto";
 import { and, desc, eq, isNull, sql } from "drizzle-orm";
 import { AppError } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
+import { MailError } from "../mail/message.ts";
 import type { Audit } from "../storage/audit.ts";
 import { prepared } from "../storage/prepared.ts";
 import type { Store } from "../storage/store.ts";
@@ -42,6 +43,12 @@ const wrongCode = () =>
     headers: { "WWW-Authenticate": 'Bearer realm="roost"' },
   });
 const inviteRequired = () => new AppError("invite_required", "inviteCode: expected a valid invite code");
+
+const NOT_MAILED = {
+  "not sent": "the code could not be mailed; try again in a minute",
+  "recipient refused": "the code could not be mailed: the mail server refuses this address; check it",
+  unknown: "the mail server has not said in time that it takes the code; if no mail comes, try again in a minute",
+} as const;
 
 export function createSignIn({ store, clock, audit, accounts, invites, pepper, sendCode }: SignInParts): SignIn {
   const { db } = store;
@@ -121,8 +128,9 @@ export function createSignIn({ store, clock, audit, accounts, invites, pepper, s
       try {
         await sendCode(email, code);
       } catch (cause) {
-        markRefused(codeId);
-        throw new AppError("internal_error", "the code could not be mailed; try again in a minute", {
+        const outcome = cause instanceof MailError ? cause.outcome : "not sent";
+        if (outcome !== "unknown") markRefused(codeId);
+        throw new AppError("internal_error", NOT_MAILED[outcome], {
           cause,
           status: 503,
           retryAfterSeconds: 60,

@@ -1,4 +1,4 @@
-import type { Mail, MailMessage } from "./message.ts";
+import { type Mail, MailError, type MailMessage } from "./message.ts";
 import { createSmtp, type SmtpDeadlines } from "./smtp.ts";
 
 export interface MailSettings {
@@ -19,8 +19,8 @@ export function createMail(
   const smtp = smtpUrl === null ? null : createSmtp(smtpUrl, from, deadlines);
   return {
     async send(message) {
-      if (!MAILBOX.test(message.to)) throw new Error("the recipient is not one e-mail address");
-      if (/\p{Cc}/u.test(message.subject)) throw new Error("the subject contains control characters");
+      if (!MAILBOX.test(message.to)) throw new MailError("the recipient is not one e-mail address", "not sent");
+      if (/\p{Cc}/u.test(message.subject)) throw new MailError("the subject contains control characters", "not sent");
       if (smtp === null) outbox.append(message);
       else await smtp.send(message);
     },

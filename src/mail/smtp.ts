@@ -1,7 +1,7 @@
 import type { Transporter } from "nodemailer";
 import { createLimiter } from "../lib/concurrency.ts";
 import { OUTGOING } from "../limits/outgoing.ts";
-import type { Mail, MailMessage } from "./message.ts";
+import { type Mail, MailError, type MailMessage } from "./message.ts";
 import { parseSmtpUrl, SMTP_URL_FORM, type SmtpServer } from "./smtp-url.ts";
 
 /** In milliseconds. `total` limits a whole mail, whatever the server does meanwhile. */
@@ -68,7 +68,7 @@ export function createSmtp(smtpUrl: string, from: string | null, deadlines: Part
           await (await transporter()).sendMail({ from, to: { name: "", address: to }, subject, text, signal });
         });
       } catch (error) {
-        throw new Error(explain(server, error, code));
+        throw new MailError(explain(server, error, code), outcomeOf(error));
       }
     },
     async check() {
@@ -101,6 +101,14 @@ function explain(server: SmtpServer, error: unknown, secret: string | null | und
     .trim()
     .slice(0, 300);
   return `the mail server ${server.name} ${reason(code, String(message))}${said === "" ? "" : `: ${said}`}`;
+}
+
+function outcomeOf(error: unknown): MailError["outcome"] {
+  const { code, command, permanent, timeoutType } = error as Record<string, unknown>;
+  if (code === "EENVELOPE" && command === "RCPT TO" && permanent === true) return "recipient refused";
+  // Later than the greeting, a server that is slow is mostly so with a mail that it has.
+  const isLate = code === "EABORT" || code === "ABORT_ERR" || timeoutType === "SOCKET_TIMEOUT";
+  return isLate ? "unknown" : "not sent";
 }
 
 function reason(code: unknown, message: string): string {

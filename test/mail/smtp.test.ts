@@ -2,7 +2,7 @@ import { afterEach, expect, test } from "bun:test";
 import type { AddressInfo } from "node:net";
 import { SMTPServer, type SMTPServerOptions } from "smtp-server";
 import { createMail } from "../../src/mail/mail.ts";
-import type { MailMessage } from "../../src/mail/message.ts";
+import type { MailError, MailMessage } from "../../src/mail/message.ts";
 
 const FROM = "Roost <roost@example.org>";
 const PASSWORD = "p@ss:w/rd%";
@@ -173,6 +173,31 @@ test("a rejected recipient fails the mail, without the code that the server repe
     },
   });
   expect(await failed(mailTo(`smtp://127.0.0.1:${echo.port}`).send(MAIL))).toContain("spam: Your code: …");
+});
+
+test("what becomes of a mail is known, unless the server has it and does not say in time whether it takes it", async () => {
+  const outcome = (port: number, deadlines = {}) =>
+    createMail({ smtpUrl: `smtp://127.0.0.1:${port}`, from: FROM }, NO_OUTBOX, deadlines)
+      .send(MAIL)
+      .then(
+        () => "sent",
+        (error: MailError) => error.outcome,
+      );
+  const refusing = (how: Error) => startSmtp({ onRcptTo: (_address, _session, done) => done(how) });
+  expect(await outcome((await refusing(new Error("no such user here"))).port)).toBe("recipient refused");
+  const later = Object.assign(new Error("try later"), { responseCode: 450 });
+  expect(await outcome((await refusing(later)).port)).toBe("not sent");
+  expect(await outcome(startStalling().port, { greeting: 50 })).toBe("not sent");
+  let hasMail = false;
+  const slow = await startSmtp({
+    onData(stream) {
+      stream.on("data", () => {});
+      stream.on("end", () => (hasMail = true));
+    },
+  });
+  // On a busy machine the deadline may pass before it has the mail.
+  do expect(await outcome(slow.port, { total: 500 })).toBe("unknown");
+  while (!hasMail);
 });
 
 test.each([
