@@ -2,6 +2,7 @@ import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { makeCertificates } from "../egress/certificates.ts";
 import { type Home, makeHome, onTerminal, operate, run, type Server, signIn, startServer } from "./command-line.ts";
 
 let home: Home;
@@ -117,6 +118,20 @@ test("another server, or none at all, is reported in one line", async () => {
   const gone = await run(home, words);
   expect(gone.code).toBe(1);
   expect(gone.errors).toMatch(/^roost: cannot reach .*\n$/);
+});
+
+test("a server whose certificate nobody has signed is told from one that is not there, with what helps", async () => {
+  const certificates = makeCertificates("IP:127.0.0.1");
+  const tls = certificates.of("IP:127.0.0.1");
+  const own = Bun.serve({ port: 0, hostname: "127.0.0.1", tls, fetch: () => new Response("", { status: 404 }) });
+  const words = ["instance", "list", "--url", `https://127.0.0.1:${own.port}`, "--key", "k"];
+  const refused = await run(home, words);
+  expect(refused.errors).toMatch(/^roost: cannot reach \S+; its certificate is refused: .*NODE_EXTRA_CA_CERTS.*\n$/);
+  const ca = join(home.folder, "ca.pem");
+  writeFileSync(ca, certificates.ca);
+  const trusted = await run(home, words, { env: { NODE_EXTRA_CA_CERTS: ca } });
+  await own.stop(true);
+  expect(trusted.errors).toContain("is it a Roost server?");
 });
 
 test("without a login, a command says how to sign in", async () => {

@@ -86,10 +86,20 @@ export function explainError(error: RoostError): { message: string; next: string
     if (code === "unexpected_answer")
       return `is it a Roost server?${status === 0 ? "" : " Give its address with --url"}`;
     if (code !== "unreachable") return NEXT[code] ?? null;
+    const untrusted = certificateProblem(error.cause);
+    if (untrusted !== null) return untrusted;
     return status === 0
       ? "is the server running there? Start one with `roost serve`, or name another with --url"
       : "is the server behind it running?";
   }
+}
+
+/** What is wrong with the server's certificate, and what to do about one of its owner's own; null if nothing is. */
+function certificateProblem(cause: unknown): string | null {
+  if (!(cause instanceof Error && "code" in cause) || !/CERT|SIGNATURE/.test(String(cause.code))) return null;
+  const isUnknown = /SELF_SIGNED|ISSUER|SIGNATURE/.test(String(cause.code));
+  const trust = isUnknown ? "; if it is the server's own, save it and set NODE_EXTRA_CA_CERTS to that file" : "";
+  return `its certificate is refused: ${cause.message}${trust}`;
 }
 
 /** How a server ends a message when it does not say when. */
