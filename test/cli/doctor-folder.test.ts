@@ -1,3 +1,4 @@
+import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { copyFileSync, renameSync } from "node:fs";
 import { join } from "node:path";
@@ -21,6 +22,18 @@ const path = (name: string) => join(home.dataDir, name);
 /** What the doctor says of one thing. */
 const finding = async (check: string): Promise<object | undefined> =>
   (await operate(home, ["doctor", "--json"])).json().find((one: { check: string }) => one.check === check);
+
+test("days of usage are counted once, however many instances ran", async () => {
+  await operate(home, ["invite", "create"]);
+  const sqlite = new Database(path("roost.db"));
+  for (const day of ["2026-11-01", "2026-11-02"]) {
+    for (const instance of ["inst_a", "inst_b"]) {
+      sqlite.run("INSERT INTO usage_days VALUES ('acct_a', ?, ?, 1, 0)", [day, instance]);
+    }
+  }
+  sqlite.close();
+  expect(await finding("kept")).toMatchObject({ detail: expect.stringContaining(" 2 days of usage ") });
+});
 
 test("an audit log signed with other host keys is reported with what helps: to put the earlier ones back", async () => {
   await operate(home, ["invite", "create"]);

@@ -15,15 +15,15 @@ export function checkKept(config: Config): Finding {
   if (version !== SCHEMA_VERSION) return pass("nothing to count yet");
   using sqlite = new Database(path, { readonly: true });
   waitForOthers(sqlite);
-  const kinds: [table: string, one: string, more: string, keptMs: number | null][] = [
-    ["messages", "message", "messages", config.keepMessages],
-    ["runs", "run", "runs", config.keepRuns],
-    ["events", "event", "events", shorter(config.keepEvents, config.keepMessages)],
-    ["usage_days", "day of usage", "days of usage", config.keepUsage],
-    ["audit", "row of the audit log", "rows of the audit log", config.keepAudit],
+  const kinds: [counted: string, one: string, more: string, keptMs: number | null][] = [
+    ["count(*) AS rows FROM messages", "message", "messages", config.keepMessages],
+    ["count(*) AS rows FROM runs", "run", "runs", config.keepRuns],
+    ["count(*) AS rows FROM events", "event", "events", shorter(config.keepEvents, config.keepMessages)],
+    ["count(DISTINCT day) AS rows FROM usage_days", "day of usage", "days of usage", config.keepUsage],
+    ["count(*) AS rows FROM audit", "row of the audit log", "rows of the audit log", config.keepAudit],
   ];
-  const told = kinds.map(([table, one, more, keptMs]) => {
-    const rows = sqlite.query<{ rows: number }, []>(`SELECT count(*) AS rows FROM ${table}`).get()?.rows ?? 0;
+  const told = kinds.map(([counted, one, more, keptMs]) => {
+    const rows = sqlite.query<{ rows: number }, []>(`SELECT ${counted}`).get()?.rows ?? 0;
     return `${rows.toLocaleString("en")} ${rows === 1 ? one : more} (${lifeOf(keptMs)})`;
   });
   return pass(told.join(", "));
