@@ -135,6 +135,20 @@ test("a start says which of the servers that it needs do not work, and goes on",
     await models.stop();
   }));
 
+test.skipIf(process.platform !== "linux")(
+  "a server whose terminal is closed stops cleanly; under nohup it goes on",
+  async () => {
+    const closed = await startBinary();
+    closed.process.kill("SIGHUP");
+    expect(await closed.process.exited).toBe(0);
+    expect(closed.logs.map(({ event }) => event)).toContain("stopped");
+    await using kept = await startBinary({ under: ["nohup"] });
+    kept.process.kill("SIGHUP");
+    expect((await fetch(`${kept.url}/healthz`)).status).toBe(200);
+    expect(await kept.stop()).toBe(0);
+  },
+);
+
 test("once the data folder was removed under a server, it acknowledges nothing and is not ready", () =>
   withHome(async (home) => {
     await using server = await startBinary({ dataDir: home.dataDir });

@@ -1,4 +1,4 @@
-import { write } from "node:fs";
+import { readFileSync, write } from "node:fs";
 import { type Foundation, openFoundation } from "../../app/foundation.ts";
 import { bindAddress, startApp } from "../../app/start.ts";
 import type { Config } from "../../config.ts";
@@ -135,5 +135,17 @@ function waitForSignal(): Promise<void> {
   return new Promise((resolve) => {
     process.once("SIGTERM", () => resolve());
     process.once("SIGINT", () => resolve());
+    // The terminal is closed; `nohup` starts a program so that it outlives that.
+    if (!ignoresHangUp()) process.once("SIGHUP", () => resolve());
   });
+}
+
+/** Whether this process was started so. Where that cannot be told, it is left as it was. */
+function ignoresHangUp(): boolean {
+  try {
+    const ignored = /^SigIgn:\s*([0-9a-f]+)$/m.exec(readFileSync("/proc/self/status", "latin1"))?.[1];
+    return ignored === undefined || Number.parseInt(ignored.slice(-1), 16) % 2 === 1;
+  } catch {
+    return true;
+  }
 }
