@@ -29,7 +29,8 @@ async function createPretty(options: LoggerOptions, output: Output): Promise<Log
   const { prettyFactory } = await import("pino-pretty");
   const onTerminal = process.stdout.isTTY;
   const colorize = !process.env.NO_COLOR && onTerminal;
-  const pretty = prettyFactory({ colorize, ignore: "pid,hostname,event", singleLine: true, translateTime: "HH:MM:ss" });
+  const translateTime = "UTC:HH:MM:ss'Z'";
+  const pretty = prettyFactory({ colorize, ignore: "pid,hostname,event", singleLine: true, translateTime });
   return pino(onTerminal ? { ...options, hooks: { logMethod: withoutRecords } } : options, {
     ...output,
     write: (line) => output.write(pretty(line)),

@@ -49,7 +49,7 @@ test("for people, what is no error takes one line", async () => {
     "pretty",
     `log.info({ event: "signed", auditId: 2, hash: "c8d0" }, "signed the audit log")`,
   );
-  expect(text).toMatch(/^\[\d\d:\d\d:\d\d\] INFO: signed the audit log \{"auditId":2,"hash":"c8d0"\}\n$/);
+  expect(text).toMatch(/^\[\d\d:\d\d:\d\dZ\] INFO: signed the audit log \{"auditId":2,"hash":"c8d0"\}\n$/);
 });
 
 const SIGNED = `log.info({ event: "audit_checkpoint", hash: "c8d0" }, "signed the audit log"); log.info("listening");`;
