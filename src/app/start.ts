@@ -124,10 +124,12 @@ async function startOn(
   const seconds = secondsOf(foundation.clock);
   let ready = true;
   const writes = createWriteCheck(store);
+  const accountRates = createAccountRates(features.limits, seconds);
   const lasting = createLastingAnswers({
     total: capStreams(MAX_STREAMS, machine),
     limitOf: (accountId) => features.limits.of(accountId).streams,
     stillValid: features.stillValid,
+    charge: ({ accountId }, bytes) => accountRates.chargeRead(accountId, bytes, 0),
     beforeChecks: store.readTogether,
   });
   const routes = createRoutes({
@@ -181,7 +183,7 @@ async function startOn(
           address: () => addressOf(request),
         });
       },
-      accountRates: createAccountRates(features.limits, seconds),
+      accountRates,
       addressOf,
       addressRequests: config.addressRequests,
       addressRefusals: config.addressRefusals,

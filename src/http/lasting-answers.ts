@@ -8,6 +8,10 @@ export type LastingKind = "events" | "run" | "bundle";
 
 /** The slot of one long-lived answer. */
 export interface LastingAnswer {
+  /** Whose it is. */
+  accountId: string;
+  /** Charges the account for bytes that were read for the answer. */
+  charge(bytes: number): void;
   /** Has `end` called once the credential is no longer valid. */
   endWith(end: () => void): void;
   /** Releases the slot. Calling it again does nothing. */
@@ -29,6 +33,8 @@ export interface LastingAnswersOptions {
   limitOf(accountId: string): number;
   /** Whether the caller's credentials are still valid; takes a few microseconds. */
   stillValid(caller: Caller): boolean;
+  /** Charges an account as for a read of so many bytes. */
+  charge?(caller: Caller, bytes: number): void;
   /** Called before a batch of such checks. */
   beforeChecks?: () => void;
   checkMs?: number;
@@ -67,7 +73,7 @@ interface Watched {
  * total, and none outlives its credential (docs/contract/api.md, Limits).
  */
 export function createLastingAnswers(options: LastingAnswersOptions): LastingAnswers {
-  const { total, limitOf, stillValid, beforeChecks, checkMs = CHECK_MS } = options;
+  const { total, limitOf, stillValid, charge, beforeChecks, checkMs = CHECK_MS } = options;
   const places = createSlots({ total });
   /** By credential, so that thousands of streams of one key need one check. The least recently checked comes first. */
   const open = new Map<string, Watched>();
@@ -117,6 +123,8 @@ export function createLastingAnswers(options: LastingAnswersOptions): LastingAns
       if (answers.size === 1) open.set(credential, watched);
       timer ??= setInterval(look, checkMs).unref();
       return {
+        accountId: caller.accountId,
+        charge: (bytes) => charge?.(caller, bytes),
         endWith(end) {
           answer.end = end;
         },

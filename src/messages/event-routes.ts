@@ -22,13 +22,13 @@ export interface EventStreamParts {
 /** Event streams as HTTP responses. */
 export interface EventStreams {
   /** Opens a stream that occupies this place until it ends. */
-  follow(place: LastingAnswer, open: Hub["open"], subscription: Subscription): EventStream;
+  follow(place: LastingAnswer, open: Hub["open"], subscription: Omit<Subscription, "owner">): EventStream;
   toResponse(request: Request, stream: EventStream): Response;
 }
 
 export const createEventStreams = ({ keepOpen }: EventStreamParts): EventStreams => ({
   follow(place, open, subscription) {
-    const stream = open(subscription, place.close);
+    const stream = open({ ...subscription, owner: place.accountId }, place.close, place.charge);
     place.endWith(stream.end);
     return stream;
   },

@@ -63,7 +63,7 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
     }
     let isOpen = true;
     return {
-      endWith: place.endWith,
+      ...place,
       close() {
         if (isOpen) held.release(caller.accountId, bytes);
         isOpen = false;

@@ -219,7 +219,7 @@ describe("the events of an agent", () => {
       });
     say(10);
     await using slow = readEvents(
-      new Response(hub.open({ agentId: it.agent, after: 0, conversationId: null, runId: null }).body),
+      new Response(hub.open({ agentId: it.agent, owner: "acct_a", after: 0, conversationId: null, runId: null }).body),
     );
     expect((await slow.next())?.id).toBe(1);
     say(50);

@@ -1,6 +1,7 @@
 import { afterEach, expect, test } from "bun:test";
 import { connect, type Socket } from "node:net";
 import fc from "fast-check";
+import { createFairTurns } from "../../src/limits/fair-turns.ts";
 import { createHub, type Hub } from "../../src/messages/events/hub.ts";
 import type { StoredEvent } from "../../src/messages/schema.ts";
 import { readEvents } from "./conversation.ts";
@@ -54,7 +55,7 @@ function createLog(pingMs?: number) {
     },
     published: () => publishedId,
     open: (after: number, runId: string | null = null) =>
-      readEvents(new Response(hub.open({ agentId: AGENT, after, conversationId: null, runId }).body)),
+      readEvents(new Response(hub.open({ agentId: AGENT, owner: "acct_a", after, conversationId: null, runId }).body)),
   };
 }
 const hubs: Hub[] = [];
@@ -160,7 +161,7 @@ test("an ended agent's streams end after what they were sent; other agents' cont
 test("a silent stream is kept alive by pings", async () => {
   const log = createLog(30);
   const reader = new Response(
-    log.hub.open({ agentId: AGENT, after: 0, conversationId: null, runId: null }).body,
+    log.hub.open({ agentId: AGENT, owner: "acct_a", after: 0, conversationId: null, runId: null }).body,
   ).body?.getReader();
   let text = "";
   while (!text.includes(": ping\n\n: ping\n\n")) text += new TextDecoder().decode((await reader?.read())?.value);
@@ -174,7 +175,8 @@ test("a reader that does not read costs no memory, and later gets everything in 
     hostname: "127.0.0.1",
     port: 0,
     idleTimeout: 0,
-    fetch: () => new Response(log.hub.open({ agentId: AGENT, after: 0, conversationId: null, runId: null }).body),
+    fetch: () =>
+      new Response(log.hub.open({ agentId: AGENT, owner: "acct_a", after: 0, conversationId: null, runId: null }).body),
   });
   const socket = await open(server.port ?? 0);
   try {
@@ -228,7 +230,9 @@ const turn = (): Promise<void> => new Promise((resolve) => void setImmediate(res
 test("when the server stops, it tells each stream when to reconnect: in one to five seconds, not all at once", async () => {
   const log = createLog();
   const streams = Array.from({ length: 40 }, () =>
-    new Response(log.hub.open({ agentId: AGENT, after: 0, conversationId: null, runId: null }).body).text(),
+    new Response(
+      log.hub.open({ agentId: AGENT, owner: "acct_a", after: 0, conversationId: null, runId: null }).body,
+    ).text(),
   );
   log.hub.endAll();
   const waits = (await Promise.all(streams)).map((text) => Number(/retry: (\d+)\n\n$/.exec(text)?.[1]));
@@ -241,7 +245,9 @@ test("a stream whose events cannot be read ends, wherever it had come to, and gi
   let ended = 0;
   const open = (after: number, runId: string | null = null) =>
     readEvents(
-      new Response(log.hub.open({ agentId: AGENT, after, conversationId: null, runId }, () => void ended++).body),
+      new Response(
+        log.hub.open({ agentId: AGENT, owner: "acct_a", after, conversationId: null, runId }, () => void ended++).body,
+      ),
     );
   log.append(1_000, { runId: "run_b", size: 1_000 });
   const [live, reading, searching] = [open(1_000), open(0), open(0, "run_a")];
@@ -259,4 +265,45 @@ test("a stream whose events cannot be read ends, wherever it had come to, and gi
   expect((await again.next())?.id).toBe(1_001);
   log.hub.endAll();
   expect(ended).toBe(5);
+});
+
+test("however many streams of an account are read from the log, others are read from it in every turn, and all of it counts", async () => {
+  let nowMs = 0;
+  const asked: string[] = [];
+  const rowOf = (agentId: string, eventId: number): StoredEvent => ({
+    ...{ agentId, eventId, runId: "run_a", conversationId: null, createdAt: 0 },
+    type: eventId === 30 ? "run.completed" : "message.delta",
+    data: JSON.stringify({ delta: "x".repeat(40_000) }),
+  });
+  const hub = createHub(
+    (agentId, after) => {
+      asked.push(agentId);
+      nowMs++;
+      return { rows: [rowOf(agentId, after + 1)], upTo: after + 1, isEnd: after + 1 === 30 };
+    },
+    (error) => {
+      throw error;
+    },
+    undefined,
+    createFairTurns({ maxMs: 1, now: () => nowMs }),
+  );
+  hubs.push(hub);
+  let bytes = 0;
+  const read = (agentId: string) =>
+    new Response(
+      hub.open(
+        { agentId, owner: agentId, after: 0, conversationId: null, runId: "run_a" },
+        () => {},
+        (more) => {
+          bytes += more;
+        },
+      ).body,
+    ).text();
+  const many = Array.from({ length: 20 }, () => read("agt_many"));
+  asked.length = 0;
+  await read("agt_one");
+  expect(asked.filter((agentId) => agentId === "agt_one")).toHaveLength(30);
+  expect(asked.length).toBeLessThan(100);
+  await Promise.all(many);
+  expect(bytes).toBe(21 * 30 * rowOf("", 1).data.length);
 });

@@ -1,4 +1,4 @@
-import { createTurnBudget } from "../../lib/turn-budget.ts";
+import { createSliceTurns } from "../../limits/slices.ts";
 import type { StoredEvent } from "../schema.ts";
 import { endsRun, toFrame } from "./event.ts";
 import type { EventReader } from "./event-reader.ts";
@@ -6,6 +6,8 @@ import type { EventReader } from "./event-reader.ts";
 /** What a stream follows, after the cursor: the whole agent, one conversation, or one run until it ends. */
 export interface Subscription {
   agentId: string;
+  /** The account in whose turns the log is read for it. */
+  owner: string;
   after: number;
   /** Also set for a run: its conversation. */
   conversationId: string | null;
@@ -19,11 +21,11 @@ export interface Hub {
   publish(agentId: string, rows: StoredEvent[]): void;
   /**
    * Opens an event stream. It ends with its run, its agent, its client or the hub, or when the log cannot be read; `onEnd`
-   * is called once. Throws if the log cannot be read.
+   * is called once, `onRead` with the bytes of all that is read of the log for it. Throws if the log cannot be read.
    */
-  open(subscription: Subscription, onEnd?: () => void): EventStream;
+  open(subscription: Subscription, onEnd?: () => void, onRead?: (bytes: number) => void): EventStream;
   /** The same, after an event that the open transaction has just written: nothing needs to be read for it. */
-  openAhead(subscription: Subscription, onEnd?: () => void): EventStream;
+  openAhead: Hub["open"];
   /** Whether a stream of the agent is open. */
   isWatched(agentId: string): boolean;
   /** Ends the agent's streams, or those of one conversation, after what they have been sent. */
@@ -38,17 +40,17 @@ export interface EventStream {
   end(): void;
 }
 
+type OpenParts = Parameters<Hub["open"]>;
+
 interface Stream extends Subscription {
   onEnd: () => void;
+  onRead: (bytes: number) => void;
   controller: ReadableStreamDefaultController<Uint8Array>;
   /** True while nothing is missing up to `after`, so that the next committed event can be sent directly. */
   live: boolean;
   /** The set of streams that are pinged with this one. */
   pinged: Set<Stream>;
 }
-
-/** How much of one event loop turn may go into skipping cleared events, and those of other runs. */
-const SEARCH_MS = 2;
 
 const PING_MS = 15_000;
 /** Streams are pinged in groups, so that thousands of them never make one event loop turn long. */
@@ -63,6 +65,7 @@ const AT_ONCE = { rows: 200, bytes: BUFFER_BYTES };
  */
 const reconnectMs = () => 1_000 + Math.floor(Math.random() * 4_001);
 
+const nextTurn = () => new Promise<void>((resolve) => void setImmediate(resolve));
 const encoder = new TextEncoder();
 const encode = (rows: StoredEvent[]) => encoder.encode(rows.map(toFrame).join(""));
 const PING = encoder.encode(": ping\n\n");
@@ -77,16 +80,15 @@ export function createHub(
   read: EventReader["follow"],
   onFailure: (error: unknown, whose: Subscription) => void,
   pingMs = PING_MS,
+  fairTurns = createSliceTurns(),
 ): Hub {
   const streamsOf = new Map<string, Set<Stream>>();
   const turns: Set<Stream>[] = Array.from({ length: PING_TURNS }, () => new Set());
   let turn = 0;
   let opened = 0;
   let count = 0;
-  /** Streams that have found events to skip, and continue in the next turn. */
-  const searching = new Set<Stream>();
-  let searchesNext = false;
-  const searchTime = createTurnBudget(SEARCH_MS);
+  /** Streams that read the log, or wait for their account's turn to do so. */
+  const reading = new Set<Stream>();
 
   const timer = setInterval(() => {
     turn = (turn + 1) % PING_TURNS;
@@ -101,7 +103,6 @@ export function createHub(
     if (!streams?.delete(stream)) return;
     if (streams.size === 0) streamsOf.delete(stream.agentId);
     stream.pinged.delete(stream);
-    searching.delete(stream);
     count--;
     stream.onEnd();
   }
@@ -125,82 +126,75 @@ export function createHub(
     return own.length;
   }
 
-  /** Reads the log until the reader's buffer is full or it has everything. */
-  function catchUp(stream: Stream): void {
+  /** Reads the log until the reader's buffer is full or it has everything. Returns whether it is to go on by itself. */
+  function catchUp(stream: Stream): boolean {
     while (!stream.live && isOpen(stream) && hasRoom(stream)) {
       const { agentId, after, conversationId } = stream;
       const found = read(agentId, after, AT_ONCE, conversationId);
       // The reader was too slow, and its next events are no longer kept. When it reconnects it gets 410.
       if (found === null) {
         close(stream);
-        return;
+        return false;
       }
+      stream.onRead(found.rows.reduce((bytes, { data }) => bytes + data.length, 0));
       stream.live = found.isEnd;
       const sent = send(stream, found.rows, found.upTo);
       // Its reader had its last event already.
       if (found.isEnd && stream.isOver && isOpen(stream)) close(stream);
       // What it skips fills no buffer, so nothing else would end the loop before the log does.
-      if (!found.isEnd && (sent === 0 || sent < found.rows.length)) {
-        searchLater(stream);
-        return;
-      }
+      if (!found.isEnd && (sent === 0 || sent < found.rows.length)) return true;
     }
+    return false;
   }
 
   /** The same. If the log cannot be read the stream ends, so that its client comes back for the rest. */
-  function goOn(stream: Stream): void {
+  function goOn(stream: Stream): boolean {
     try {
-      catchUp(stream);
+      return catchUp(stream);
     } catch (error) {
       onFailure(error, stream);
       close(stream);
+      return false;
     }
   }
 
-  /** Continues the search in a later turn of the event loop. */
-  function searchLater(stream: Stream): void {
-    searching.add(stream);
-    if (!searchesNext) setImmediate(search);
-    searchesNext = true;
-  }
-
-  function search(): void {
-    searchesNext = false;
-    for (const stream of [...searching]) {
-      if (!searchTime.hasTime()) {
-        searchLater(stream);
-        break;
-      }
-      searching.delete(stream);
-      searchTime.spend(() => goOn(stream));
+  /** Goes on in its account's turns, and while it searches, once in each turn of the event loop. */
+  async function readOn(stream: Stream, isSearching = false): Promise<void> {
+    if (reading.has(stream)) return;
+    reading.add(stream);
+    for (let more = isSearching, begun = false; more || !begun; begun = true) {
+      if (more) await nextTurn();
+      const turn = fairTurns.enter(stream.owner);
+      if (turn) await turn;
+      more = isOpen(stream) && fairTurns.spend(stream.owner, () => goOn(stream));
     }
+    reading.delete(stream);
   }
 
   const followsAll = ({ conversationId, runId }: Subscription) => conversationId === null && runId === null;
 
   const isOpen = (stream: Stream) => streamsOf.get(stream.agentId)?.has(stream) === true;
 
-  function open(subscription: Subscription, isLive: boolean, onEnd = () => {}): EventStream {
+  function open(isLive: boolean, ...[subscription, onEnd = () => {}, onRead = () => {}]: OpenParts): EventStream {
     let stream: Stream | undefined;
     const body = new ReadableStream<Uint8Array>(
       {
         start(controller) {
           const pinged = turns[opened++ % PING_TURNS] ?? new Set();
-          stream = { ...subscription, controller, live: isLive, pinged, onEnd };
+          stream = { ...subscription, controller, live: isLive, pinged, onEnd, onRead };
           pinged.add(stream);
           const streams = streamsOf.get(stream.agentId) ?? new Set();
           streamsOf.set(stream.agentId, streams.add(stream));
           count++;
           controller.enqueue(RETRY);
           try {
-            catchUp(stream);
+            if (catchUp(stream)) void readOn(stream, true);
           } catch (error) {
             remove(stream);
             throw error;
           }
         },
-        // A search goes on by itself, and is not to be hurried by what it finds.
-        pull: () => void (stream && !searching.has(stream) && goOn(stream)),
+        pull: () => void (stream && readOn(stream)),
         cancel: () => stream && remove(stream),
       },
       { highWaterMark: BUFFER_BYTES, size: (chunk) => chunk?.byteLength ?? 0 },
@@ -222,15 +216,15 @@ export function createHub(
         } else if (firstId > stream.after + 1) {
           // There is a gap before these: something was committed but not published, or was never kept.
           stream.live = false;
-          goOn(stream);
+          void readOn(stream);
         } else {
           if (followsAll(stream)) encoded ??= encode(rows);
           send(stream, rows, rows.at(-1)?.eventId ?? stream.after, encoded);
         }
       }
     },
-    open: (subscription, onEnd) => open(subscription, false, onEnd),
-    openAhead: (subscription, onEnd) => open(subscription, true, onEnd),
+    open: (...parts) => open(false, ...parts),
+    openAhead: (...parts) => open(true, ...parts),
     isWatched: (agentId) => streamsOf.has(agentId),
     end(agentId, conversationId) {
       for (const stream of [...(streamsOf.get(agentId) ?? [])]) {
