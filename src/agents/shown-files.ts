@@ -43,13 +43,22 @@ export function showTexts(
         if (size > left) continue;
         const bytes = written.get(name) ?? read(file);
         const text = bytes && textOf(bytes);
-        if (text === null || bytes === null || bytes.byteLength > left) continue;
+        if (text === null || bytes === null) continue;
+        const shown = shownBytes(bytes);
+        if (shown > left) continue;
         texts.push([name, text]);
-        left -= bytes.byteLength;
+        left -= shown;
       }
     });
   }
   return { files: Object.fromEntries(texts), isCut: texts.length < rows.length };
+}
+
+/** JSON writes six characters for most control characters, of which a text has hardly any. */
+function shownBytes(bytes: Uint8Array): number {
+  let count = 0;
+  for (const byte of bytes) if (byte < 0x20 && (byte < 0x08 || byte > 0x0d)) count++;
+  return bytes.byteLength + 5 * count;
 }
 
 interface FilesOfFolder {

@@ -170,3 +170,19 @@ test("workspaces from before the index are indexed when first shown, small or la
   expect(data[0].filesTruncated).toBeUndefined();
   await server.app.settled();
 });
+
+test("a record shows no more text than JSON writes in hardly more than a mebibyte", async () => {
+  const size = 256 * 1024;
+  const files = {
+    "a.md": "\u0001".repeat(size),
+    "b.md": "line\n\t".repeat(size / 6),
+    "c.md": "\u0001".repeat(size / 2),
+  };
+  const { body: created } = await owner.ask("POST", agents, { name: "Ada", useDefaults: false });
+  for (const [name, text] of Object.entries(files)) {
+    expect((await owner.ask("PUT", `${agents}/${created.agentId}/files/${name}`, text)).status).toBe(201);
+  }
+  const { body } = await owner.ask("GET", `${agents}/${created.agentId}`);
+  expect([Object.keys(body.files), body.filesTruncated]).toEqual([["b.md", "c.md"], true]);
+  expect(body.files["b.md"]).toBe(files["b.md"]);
+});
