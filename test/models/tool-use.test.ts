@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import type { ModelMessage } from "../../src/models/engine.ts";
-import { type Deed, deedIn } from "../../src/models/local/tools/deeds.ts";
+import type { Deed } from "../../src/models/local/tools/deed.ts";
+import { deedIn } from "../../src/models/local/tools/deeds.ts";
 import { nextOfDeed } from "../../src/models/local/tools/doing.ts";
 import { OFFERED, type ToolName } from "../../src/models/local/tools/offered.ts";
 import { toolUseOf } from "../../src/models/local/tools/tool-use.ts";

@@ -19,7 +19,7 @@ import {
   takesBack,
   trailsOff,
 } from "./evasion.ts";
-import { asksForName, asksWho, givesOtherName, halfIntroduction, nameTold } from "./introduction.ts";
+import { asksForName, asksWho, givesOtherName, halfCall, halfIntroduction, nameTold } from "./introduction.ts";
 import { lengthWished } from "./length-wish.ts";
 import { asksForAdvice, asksForWorks, isGreeting } from "./openings.ts";
 import type { ChatMessage } from "./protocol.ts";
@@ -279,13 +279,6 @@ function isMoreEnglish(text: string, language: Language): boolean {
 
 /** Whether there is more English in it than a name or a loanword. A small model falls back to English. */
 const isEnglish = (text: string): boolean => countLittleWords(text).en >= 2 && languageOf(text) === "en";
-
-/** Where "I am well, Unit" begins to call the user by the agent's name; the text's length if it does not. */
-function halfCall(text: string, name: string): number {
-  const comma = text.lastIndexOf(", ");
-  const tail = text.slice(comma + 2);
-  return comma >= 0 && tail !== "" && (name.startsWith(tail) || tail === name) ? comma : text.length;
-}
 
 /**
  * Where the longest run of final words begins that also appears earlier in the text or in the instructions; the text's

@@ -81,3 +81,10 @@ export function givesOtherName(text: string, known: ReadonlySet<string>): boolea
   }
   return false;
 }
+
+/** Where "I am well, Unit" begins to call the user by the agent's name; the text's length if it does not. */
+export function halfCall(text: string, name: string): number {
+  const comma = text.lastIndexOf(", ");
+  const tail = text.slice(comma + 2);
+  return comma >= 0 && tail !== "" && (name.startsWith(tail) || tail === name) ? comma : text.length;
+}

@@ -1,5 +1,5 @@
 /** The forms that requests for deeds have. English only. */
-import type { Deed } from "./deeds.ts";
+import type { Deed } from "./deed.ts";
 import { AT_END, DOCUMENT, FILE, INTO, LIST, spaced, TO_FILE } from "./file-forms.ts";
 import { bare, isUnsaid, unasked, verbatim, withWords, writing } from "./given-words.ts";
 

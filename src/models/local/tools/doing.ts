@@ -1,6 +1,6 @@
 /** The calls that do what a person has asked for (deeds.ts), one after the other, and what is said of them in the end. */
 import { SAYS } from "../../../lib/recall.ts";
-import type { Deed } from "./deeds.ts";
+import type { Deed } from "./deed.ts";
 import {
   calling,
   callOf,

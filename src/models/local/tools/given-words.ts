@@ -1,5 +1,5 @@
 /** The words that a person gives to be written or noted. */
-import type { Deed } from "./deeds.ts";
+import type { Deed } from "./deed.ts";
 import { AT_END, FILE, INTO, LIST } from "./file-forms.ts";
 
 /** In UTF-16 code units: what is longer is a text of its own. */

@@ -1,5 +1,5 @@
 /** What is done with the lines of a list. */
-import type { Deed } from "./deeds.ts";
+import type { Deed } from "./deed.ts";
 import { calling, type DeedStep, inFile, isMissing, tooLong, wholeText, writing } from "./file-steps.ts";
 import { bare, itemsOf } from "./given-words.ts";
 import { type MadeCall, tell } from "./tell.ts";

@@ -6,7 +6,8 @@
 import { isObject } from "../../../lib/is-object.ts";
 import { PLEASE } from "../../../lib/questions.ts";
 import type { ModelRequest, ToolDescription } from "../../engine.ts";
-import { type Deed, deedIn } from "./deeds.ts";
+import type { Deed } from "./deed.ts";
+import { deedIn } from "./deeds.ts";
 import { filesMentioned, withoutAgentsOwn } from "./details.ts";
 import { IS_NAME } from "./file-steps.ts";
 import { toolsOfServers } from "./server-tools.ts";

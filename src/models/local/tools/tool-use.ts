@@ -2,7 +2,8 @@
 import { languageOf } from "../../../lib/language.ts";
 import { RECALL } from "../../../lib/worked-examples.ts";
 import { type ModelMessage, type ModelRequest, messagesIn } from "../../engine.ts";
-import { type Deed, deedIn } from "./deeds.ts";
+import type { Deed } from "./deed.ts";
+import { deedIn } from "./deeds.ts";
 import { QUOTATIONS } from "./given-words.ts";
 import { isToolName, type ToolName } from "./offered.ts";
 import type { MadeCall } from "./tell.ts";
