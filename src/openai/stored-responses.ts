@@ -128,13 +128,14 @@ export function createStoredResponses({
           const conversationId = conversationAfter(found, previousId);
           const { text, calls, isTainted } = answer;
           const all: Said[] = [...said, { kind: "assistant", text, calls, param: "previous_response_id" }];
+          const question = said.slice(startOfQuestion(said));
           const { agentId } = found.agent;
           const messageId = messages.keep(found.instance, found.agent, {
             conversationId,
             originId: responseId,
             sender,
-            isQuestionTainted: said.some(({ kind }) => kind !== "user"),
-            question: said.map(({ text }) => text).join("\n\n"),
+            isQuestionTainted: question.some(({ kind }) => kind !== "user"),
+            question: question.map(({ text }) => text).join("\n\n"),
             answer: [text, ...calls.map(({ name, input }) => `${name}(${input})`)]
               .filter((part) => part !== "")
               .join("\n\n"),
@@ -153,4 +154,10 @@ export function createStoredResponses({
         found.instance.accountId,
       ),
   };
+}
+
+/** What follows the last answer: clients may bring all of their conversation again. An answer that is to go on follows its question. */
+function startOfQuestion(said: readonly Said[]): number {
+  const answer = said.findLastIndex(({ kind }) => kind === "assistant");
+  return answer < said.length - 1 ? answer + 1 : said.findLastIndex(({ kind }) => kind === "user");
 }

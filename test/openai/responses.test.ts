@@ -231,6 +231,30 @@ test("a function's call is answered with its output alone, the rest is known", a
   expect(open).toMatchObject({ status: 400, param: "input" });
 });
 
+test("the question of a response that brings its history is what follows the last answer in it", async () => {
+  await it.begin();
+  const input: OpenAI.Responses.ResponseInput = [
+    { role: "user", content: "My name is Bo." },
+    { role: "assistant", content: "Hello, Bo." },
+    { role: "user", content: "What is my name?" },
+  ];
+  const before = await it.client.responses.create({ model: it.agent, input });
+  const [{ conversationId }] = await conversations();
+  const page = await it.person.ask("GET", it.at(`/messages?conversationId=${conversationId}`));
+  expect(page.body.data.map(({ message }: { message: string }) => message)).toEqual([
+    "What is my name?",
+    "Hello, world",
+  ]);
+  await it.client.responses.create({ model: it.agent, previous_response_id: before.id, input: "Thanks." });
+  expect(it.asked().map(({ content }) => content)).toEqual([
+    "My name is Bo.",
+    "Hello, Bo.",
+    "What is my name?",
+    "Hello, world",
+    "Thanks.",
+  ]);
+});
+
 test("items instead: messages, calls and outputs of a caller that keeps them itself", async () => {
   await it.client.responses.create({
     model: it.agent,
