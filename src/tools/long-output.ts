@@ -1,4 +1,5 @@
 import { fence, neutralise } from "../lib/untrusted.ts";
+import { MAX_FILE_BYTES } from "../workspace/workspace.ts";
 import type { PolicyPorts } from "./ports.ts";
 import type { RunResult } from "./run-tool.ts";
 import type { ToolContext } from "./tool.ts";
@@ -27,7 +28,9 @@ export async function keepShort(
   let kept: string;
   try {
     const isTainted = context.isTainted || isUntrusted;
-    kept = `all of it is in ${await ports.keepOutput({ ...context, isTainted }, tool, output)}: read_file shows the lines you name`;
+    const size = MAX_FILE_BYTES / 1024;
+    const part = Buffer.byteLength(output) <= MAX_FILE_BYTES ? "all of it is" : `the first ${size} KiB of it are`;
+    kept = `${part} in ${await ports.keepOutput({ ...context, isTainted }, tool, output)}: read_file shows the lines you name`;
   } catch (error) {
     kept = `the rest could not be kept: ${error instanceof Error ? error.message : String(error)}`;
   }

@@ -7,7 +7,12 @@ const MAX_KEPT = 32;
 
 let it: Asking;
 beforeAll(async () => {
-  it = await startAsking(undefined, { moreTools: [scriptedTool("dump", "nothing", async () => WHOLE)] });
+  it = await startAsking(undefined, {
+    moreTools: [
+      scriptedTool("dump", "nothing", async () => WHOLE),
+      scriptedTool("flood", "nothing", async () => "x".repeat(300_000)),
+    ],
+  });
 });
 beforeEach(() => it.begin());
 afterAll(() => it.stop());
@@ -44,6 +49,12 @@ describe("outputs that are kept as files", () => {
     await it.until("run.completed", await it.queue("write it"));
     expect(it.results("write it")).toEqual([expect.stringContaining("the host gives names of this form")]);
     expect(await kept()).not.toContain(name);
+  });
+
+  test("are not said to be whole where a file holds only their beginning", async () => {
+    it.calls("flood it", ["flood", {}]);
+    await it.until("run.completed", await it.queue("flood it"));
+    expect(it.results("flood it")[0]).toMatch(/the first 256 KiB of it are in tool-output\/\S+-flood\.txt: read_file/);
   });
 
   test("of the same answer are all kept, also where each has to make room", async () => {
