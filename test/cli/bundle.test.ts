@@ -172,6 +172,13 @@ test("an OpenClaw workspace imports with its files and memory; its settings, log
     (await run(home, ["skill", "list", other, "--json"])).json(),
   ];
   expect(theirs[0].sha256).toBe(mine[0].sha256);
+  const picture = join(state, "workspace/skills/door/picture.txt");
+  writeFileSync(picture, Buffer.from([0x89, 0x50, 0xff]));
+  const refused = await run(home, ["skill", "install", other, "door", "--from", state]);
+  expect([refused.code, refused.errors]).toEqual([
+    expect.any(Number),
+    expect.stringContaining(`${picture} is not UTF-8`),
+  ]);
   expect((await run(home, ["skill", "install", other, "nothing", "--from", file])).errors).toContain(
     "no skill nothing in",
   );

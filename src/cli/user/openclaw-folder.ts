@@ -44,7 +44,17 @@ export function skillInOpenClaw(folder: string, skill: string): Record<string, s
   const prefix = `${SKILLS_PART}${skill}/`;
   const own = found.filter(({ name }) => name.startsWith(prefix));
   if (own.length === 0) return null;
-  return Object.fromEntries(own.map(({ name, path }) => [name.slice(prefix.length), readFileSync(path, "utf8")]));
+  return Object.fromEntries(own.map(({ name, path }) => [name.slice(prefix.length), textOf(path)]));
+}
+
+/** Throws where it is no text: it would become another file. */
+function textOf(path: string): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(readFileSync(path));
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    throw new Failure(`${path} is not UTF-8 text`, "expected a skill of text files: save it as UTF-8, or leave it out");
+  }
 }
 
 /** Settings, of OpenClaw and of what it was called before. They name secrets, and start programs. */
