@@ -57,7 +57,7 @@ export interface ClientParts {
 
 /** Connects by Streamable HTTP, in the newest revision that the server has. Throws `ServerError`. */
 export async function openClient(parts: ClientParts, signal: AbortSignal): Promise<McpClient> {
-  const { url, fetch, onChanged, reopenMs = REOPEN_MS } = parts;
+  const { url, onChanged, reopenMs = REOPEN_MS } = parts;
   const client = new Client(
     { name: "roost", title: "Roost", version: "1" },
     {
@@ -73,9 +73,9 @@ export async function openClient(parts: ClientParts, signal: AbortSignal): Promi
   client.onerror = () => {};
   let reopened = 0;
   const transport: BoundedTransport = new BoundedTransport(url, {
-    fetch(address, init) {
+    fetch: (address, init) => {
       const id = asking.getStore();
-      return fetch(address, init, (why) => id !== undefined && transport.leave(id, why.message));
+      return parts.fetch(address, init, (why) => id !== undefined && transport.leave(id, why.message));
     },
     reconnectionScheduler(reconnect, delayMs) {
       // That of a call is opened until its deadline.
@@ -137,7 +137,7 @@ export async function openClient(parts: ClientParts, signal: AbortSignal): Promi
       if (sessionId === undefined) return;
       const headers = new Headers({ "Mcp-Session-Id": sessionId });
       if (protocolVersion !== undefined) headers.set("MCP-Protocol-Version", protocolVersion);
-      const answer = await fetch(url, { method: "DELETE", headers, signal: AbortSignal.timeout(END_MS) });
+      const answer = await parts.fetch(url, { method: "DELETE", headers, signal: AbortSignal.timeout(END_MS) });
       await answer.body?.cancel();
     },
   };
