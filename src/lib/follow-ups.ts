@@ -145,18 +145,25 @@ function added(text: string, { asked }: Before): string | null {
   return where === undefined || items === undefined || ADDED.test(text) ? null : `Add ${items} ${where}`;
 }
 
+/** What may come before and after a request: "Ok, and save it as tea.md please". The sources of regular expressions. */
+const LEAD =
+  "^\\W*(?:(?:and|then|also|now|so|just|ok|okay|yes|great|good|nice|perfect|cool|thanks|thank you|please|(?:can|could|will|would) you)\\b\\W*)*";
+const TAIL = "(?:,? (?:please|thanks|thank you|for me))*[\\s?.!]*$";
+const WORK =
+  "(?:answer|reply|response|text|message|poem|haiku|limerick|story|tale|joke|letter|e-?mail|essay|speech|song|recipe|list|summary|translation|plan|code|script|function|query|facts?|ideas?|tips?)";
+const NAMED_FILE = `(?:(?:an?|the|my|our|your) )?(?:new )?(?:text )?(?:(?:file|document|note) )?(?:(?:called|named) )?["'\`]?[\\w/.-]+${TEXT_FILE}["'\`]?`;
+/** "The word hello" is in the message; "the poem" is in the answer before it. */
 const SAVED = new RegExp(
-  `${PLEASE}(?:now )?(?:save|store|write|put) (?:it|this|that|them|(?:the|this|that|your) [\\w ]{1,20}) (?:down )?(?:in|into|to|as|under|on) (?<file>\\S.*?)[\\s?.!]*$`,
+  `${LEAD}(?:save|store|write|put) (?:it|this|that|them|these|those|(?:the|this|that|your) (?:\\w+ )?${WORK}) (?:down )?(?:in|into|to|as|under|on) (?<file>${NAMED_FILE})${TAIL}`,
   "i",
 );
-const FILE_NAME = new RegExp(`\\w${TEXT_FILE}\\b`, "i");
 /** What is saved comes after it, and a longer message would no longer be read as one. In UTF-16 code units. */
 const MAX_SAVED = 1_800;
 
 /** "Save this as sea.md: The waves …", for "Save it as sea.md" after a poem */
 function saved(text: string, { answered }: Before): string | null {
   const file = SAVED.exec(text)?.groups?.file;
-  if (file === undefined || !FILE_NAME.test(file) || answered === "" || answered.length > MAX_SAVED) return null;
+  if (file === undefined || answered === "" || answered.length > MAX_SAVED) return null;
   return `Save this as ${file}:\n${answered}`;
 }
 

@@ -41,6 +41,9 @@ test.each([
   ["Append 'one' to log.md", "Done.", "and 'two'", "Add 'two' to log.md"],
   ["Write a poem", "Waves,\nagain.", "Save it as sea.md", "Save this as sea.md:\nWaves,\nagain."],
   ["Why?", "Because.", "Can you write that into a file called a.txt?", "Save this as a file called a.txt:\nBecause."],
+  ["Write a haiku", "Steam.", "Ok, and save it as tea.md", "Save this as tea.md:\nSteam."],
+  ["Write a haiku", "Steam.", "save that to tea.md please", "Save this as tea.md:\nSteam."],
+  ["Write a haiku", "Steam.", "Great! Save the haiku in notes/tea.md, thanks.", "Save this as notes/tea.md:\nSteam."],
   ["My name is Joe.", "Hello Joe!", "Please remember that.", "Remember that My name is Joe."],
 ])("after %j and %j, %j means %j", (asked, answered, message, meant) => {
   expect(inFull(message, { asked, answered })).toBe(meant);
@@ -55,6 +58,12 @@ test.each([
   ["Who painted the Mona Lisa?", "I do not know.", "Where was he born?"],
   ["What is my sister called?", "Ann.", "When was he born?"],
   ["I have a question.", "Yes?", "He is called Rex and I like him a lot, and so on."],
+  ["hello", "Hello!", "Save this in ideas.txt: a garden on the roof"],
+  ["hello", "Hello!", "Save this to ideas.txt:\na garden.md"],
+  ["What is the capital of France?", "Paris.", "Write the word hello into hello.md"],
+  ["What is the capital of France?", "Paris.", "Store the number 4711 in door.md"],
+  ["What is the capital of France?", "Paris.", "Save the date 3 May to dates.md"],
+  ["Write a poem", "Waves.", "Save it as sea.md and delete old.md"],
   ["", "", "And of Italy?"],
 ])("after %j and %j, %j stays as it is", (asked, answered, message) => {
   expect(inFull(message, { asked, answered })).toBe(message);
