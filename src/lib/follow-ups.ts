@@ -135,23 +135,41 @@ function ofPet(text: string, { asked }: Before): string | null {
   return pet === undefined || name === undefined ? null : `My ${pet} is called ${name}.`;
 }
 
-const ADDED = /\b(?:add|put|append) .+? (?<where>(?:to|on|onto) (?:(?:my|the|our|your) .*|\S+\.\w+))$/is;
-const MORE = /^(?:and|also|plus|add)(?: also)?,? (?<items>[^?.!]{1,60}?)(?:,? (?:too|as well|please))*[.!]*$/i;
-
-/** "Add eggs to my shopping list", for "And eggs" after "Add milk to my shopping list" */
-function added(text: string, { asked }: Before): string | null {
-  const where = ADDED.exec(asked.replace(/[\s.!]*$/, ""))?.groups?.where;
-  const items = MORE.exec(text)?.groups?.items;
-  return where === undefined || items === undefined || ADDED.test(text) ? null : `Add ${items} ${where}`;
-}
-
 /** What may come before and after a request: "Ok, and save it as tea.md please". The sources of regular expressions. */
 const LEAD =
-  "^\\W*(?:(?:and|then|also|now|so|just|ok|okay|yes|great|good|nice|perfect|cool|thanks|thank you|please|(?:can|could|will|would) you)\\b\\W*)*";
+  "^\\W*(?:(?:hello|hi|hey|and|then|also|now|so|just|ok|okay|yes|great|good|nice|perfect|cool|thanks|thank you|please|(?:can|could|will|would) you|i(?:['’]d| would)? (?:like|want|need) you to)\\b\\W*)*";
 const TAIL = "(?:,? (?:please|thanks|thank you|for me))*[\\s?.!]*$";
 const WORK =
   "(?:answer|reply|response|text|message|poem|haiku|limerick|story|tale|joke|letter|e-?mail|essay|speech|song|recipe|list|summary|translation|plan|code|script|function|query|facts?|ideas?|tips?)";
 const NAMED_FILE = `(?:(?:an?|the|my|our|your) )?(?:new )?(?:text )?(?:(?:file|document|note) )?(?:(?:called|named) )?["'\`]?[\\w/.-]+${TEXT_FILE}["'\`]?`;
+const ADDED = new RegExp(
+  `(?:^|[.!?,]\\s+)${LEAD.slice(1)}(?:add|put|append) .+? (?<where>(?:to|on|onto) (?:(?:my|the|our|your) .*|\\S+\\.\\w+))$`,
+  "is",
+);
+const MORE =
+  /^(?:and|also|plus|add)(?:,? (?:also|add|put))*,? (?<items>[^?.!:]{1,60}?)(?:,? (?:too|as well|please|thanks|thank you))*[.!]*$/i;
+/** "My phone is broken", "now show me the list", "read it to me": the message is about something else. */
+const NO_ITEMS =
+  /^(?:i|i['’]\w+|my|our|we|you|your|he|she|it|its|they|this|that|these|those|there|here|what|which|who|whose|where|when|why|how|now|then|so|if|because|but|yes|no|not|never|ok|okay|hello|hi|hey|bye|good(?:bye| (?:morning|day|evening|night))|please|sorry|thanks|thank|thx|cheers|to|on|onto|in|into|can|could|will|would|should|do|does|did|is|are|was|were|have|has|let|let['’]s|delete|show|display|list|explain|(?:check|tick|cross) off|\p{L}+ (?:me|us|it|them|that|this|him|her))\b/iu;
+/** Their items are things, so a verb begins a request: "and write a poem". On a list of tasks, it begins a task. */
+const OF_THINGS = /\b(?:shopping|grocer\w*|packing|guests?|wish|presents?|gifts?)\b/i;
+const VERBS =
+  /^(?:tell|say|write|make|create|read|open|find|search|look|call|send|book|order|buy|play|draw|check|mark|tick|take|move|change|replace|rename|clear|empty|sort|save|store|remind|remember|forget|note|give|translate|describe|summari[sz]e|help|try|go|come)\b/i;
+const REMOVE = /^(?:remove|take off) (?<item>.+)$/i;
+
+/**
+ * "Add eggs to my shopping list", for "And eggs" after "Add milk to my shopping list"; "Remove the eggs from my shopping
+ * list", for "And remove the eggs".
+ */
+function added(text: string, { asked }: Before): string | null {
+  const where = ADDED.exec(asked.replace(/[\s.!]*$/, ""))?.groups?.where;
+  const items = MORE.exec(text)?.groups?.items;
+  if (where === undefined || items === undefined || ADDED.test(text)) return null;
+  const item = REMOVE.exec(items)?.groups?.item;
+  if (item !== undefined) return `Remove ${item} ${where.replace(/^\w+/, "from")}`;
+  return NO_ITEMS.test(items) || (OF_THINGS.test(where) && VERBS.test(items)) ? null : `Add ${items} ${where}`;
+}
+
 /** "The word hello" is in the message; "the poem" is in the answer before it. */
 const SAVED = new RegExp(
   `${LEAD}(?:save|store|write|put) (?:it|this|that|them|these|those|(?:the|this|that|your) (?:\\w+ )?${WORK}) (?:down )?(?:in|into|to|as|under|on) (?<file>${NAMED_FILE})${TAIL}`,
