@@ -3,7 +3,7 @@
  * model confuses the two people of a conversation, so what was told stands before the question in a form of its own
  * (runtime/short-prompt.ts), and the answer is begun for it (models/local/recall.ts). English only.
  */
-import { lineOf, QUESTION } from "./questions.ts";
+import { lineOf, QUESTION, TEXT_FILE } from "./questions.ts";
 import { sentencesOf } from "./words.ts";
 
 /** "How old am I?" asks for a fact, "How do I boil an egg?" and "Why am I tired?" do not. */
@@ -76,9 +76,12 @@ export const doesNotKnow = (what: string): string => `I do not know ${what}: tel
 const LONG = 200;
 const NOT_KNOWN = /^I do not know .*?\b(?<told>(?:your|you)\b.+): tell me, and I will remember it\.$/;
 const SHORT = /^(?:it['’]?s |it is )?(?<short>[^?\n]{1,60}?)[.!]?$/i;
-/** "Never mind", "tell me a joke", "where is Rome" */
+/** "Never mind", "good morning", "tell me a joke", "delete it", "read plan.md", "12 * 12", "where is Rome" */
 const NO_ANSWERS = [
-  /^(?:no|nope|never|not|don['’]t|thanks?|ok|okay|yes|hello|hi|hey|sorry|please)\b/i,
+  /^(?:no|nope|never|not|don['’]t|thanks?|thank|thx|cheers|ok|okay|yes|hello|hi|hey|sorry|please|skip|good(?:bye|[ -]bye| (?:morning|day|afternoon|evening|night))|bye|see (?:you|ya)|let['’]?s)\b/i,
+  /^(?:add|append|put|remember|forget|delete|remove|erase|clear|save|store|note|read|open|search|find|look|send|order|buy|play|turn|switch|set|stop|start|cancel|create|calculate|compute|convert|rename|copy|move|replace|change|check|count|wait|say|sing|and|but|also|then|actually|why|sum|draw|try)\s+(?!(?-i:\p{Lu})\p{L}*$)\S/iu,
+  /^\d[\d.,\s]*(?:[+*×÷^x=]|\s[/-])\s*\d/i,
+  new RegExp(`\\w${TEXT_FILE}\\b`, "i"),
   ASKS_SOMETHING,
   QUESTION,
   TELLS,

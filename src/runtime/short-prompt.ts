@@ -18,6 +18,7 @@ import {
 } from "../lib/recall.ts";
 import { wordsOf } from "../lib/words.ts";
 import { RECALL, STRUCTURED, type WorkedExamples, workedExamples } from "../lib/worked-examples.ts";
+import { deedIn } from "../models/local/tools/deeds.ts";
 import {
   askedText,
   cut,
@@ -66,7 +67,9 @@ function standingAlone(turns: readonly Turn[]): Turn[] {
       before.answered = turn.text;
       return turn;
     }
-    const text = inFull(asStatement(turn.text, before.answered), before);
+    // "Delete it" tells nothing, also after it was asked to be told something.
+    const said = deedIn(turn.text) === null ? asStatement(turn.text, before.answered) : turn.text;
+    const text = inFull(said, before);
     before.asked = text;
     return { ...turn, text };
   });

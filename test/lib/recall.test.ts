@@ -101,17 +101,26 @@ test.each([
   ["how old you are", "42", "I am 42."],
   ["when you were born", "In May", "I was born In May."],
   ["what colour your car is", "red", "My car is red."],
+  ["what your name is", "Mark Stone", "My name is Mark Stone."],
+  ["what your phone number is", "0171 2345678", "My phone number is 0171 2345678."],
+  ["what your phone number is", "+49 171 23-45", "My phone number is +49 171 23-45."],
+  ["when your birthday is", "3/5/1990", "My birthday is 3/5/1990."],
 ])("after it did not know %s, a short message is a statement of that: %s", (what, message, statement) => {
   expect(asStatement(message, doesNotKnow(what))).toBe(statement);
 });
 
-test.each(["My name is Joe.", "Why do you ask?", "What is the moon", `It is a long story${", very long".repeat(10)}.`])(
-  "a message that is no short answer stays as it is: %s",
-  (message) => {
-    expect(asStatement(message, doesNotKnow("what your name is"))).toBe(message);
-    expect(asStatement("Joe", "What a day!")).toBe("Joe");
-  },
-);
+test.each([
+  ..."My name is Joe.|Why do you ask?|What is the moon|Forget it|Good morning!|Bye!|12 * 12|3 - 1|plan.md|read it to me".split(
+    "|",
+  ),
+  ..."Delete plan.md|Add milk to my list|And tell me a joke|Let's talk about tea|save that|thank you so much".split(
+    "|",
+  ),
+  `It is a long story${", very long".repeat(10)}.`,
+])("a message that is no short answer stays as it is: %s", (message) => {
+  expect(asStatement(message, doesNotKnow("what your name is"))).toBe(message);
+  expect(asStatement("Joe", "What a day!")).toBe("Joe");
+});
 
 test("texts without end are taken as they are, at once", () => {
   const endless = `I do not know ${"you ".repeat(200_000)}`;

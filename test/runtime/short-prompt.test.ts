@@ -145,6 +145,12 @@ test("an answer to what it did not know is remembered as what it is about", () =
   ]);
 });
 
+test("a request is no answer to what it did not know", () => {
+  const past = ["What is my cat's name?", "I do not know what your cat's name is: tell me, and I will remember it."];
+  for (const request of ["Delete it", "Show my list", "Remember that Anna's birthday is 3 May", "Rename a.md to b.md"])
+    expect(promptFor([...past, request]).at(-1)).toBe(request);
+});
+
 test("a translation is included only if the message is about its words", () => {
   const past = ["How do you say 'good night' in French?", "Bonne nuit."];
   for (const message of [
