@@ -586,3 +586,14 @@ test("the one note that is meant is taken out of the notes, and the rest stays",
   expect(next(about, [call("search_memory", {}, said)])).toEqual({ text: "I have noted nothing about the boiler." });
   expect(next("Forget everything")).toMatchObject({ text: expect.stringContaining("in the folder memory") });
 });
+
+test("wide gaps between words are read as one space, however wide: each form would try every part of every gap", () => {
+  expect(deedIn("add   milk    to   my  shopping   list")).toEqual(deedIn("add milk to my shopping list"));
+  const gap = " ".repeat(400);
+  expect(deedIn(`change tea${gap}to${gap}coffee${gap}in${gap}a.md`)).toEqual(deedIn("change tea to coffee in a.md"));
+  expect(deedIn(`change x${gap}to${gap}${gap}in${gap}!`)).toBeNull();
+});
+
+test("what follows a colon keeps its gaps", () => {
+  expect(deedIn("Save this as a.md: one    two")).toMatchObject({ text: "one    two" });
+});

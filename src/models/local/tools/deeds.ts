@@ -51,8 +51,10 @@ function deedOf(request: string): Deed | null {
   const rest = request.slice(before.length).trim();
   const asked = /\b(?:can|could|will|would)\b/i.test(before) ? rest.replace(/\?+$/, "") : rest;
   const isLong = request.length > LONG;
+  // Between words that may be anything, a form tries every part of every gap.
+  const inWords = asked.replace(/[^\S\n]{2,}/g, " ").replace(/\s{3,}/g, "\n\n");
   for (const deedBy of isLong ? LONG_FORMS : FORMS) {
-    const deed = deedBy(asked);
+    const deed = deedBy(LONG_FORMS.includes(deedBy) ? asked : inWords);
     if (deed !== null) return deed;
   }
   if (isLong) return null;
