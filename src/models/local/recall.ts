@@ -33,6 +33,8 @@ const DO = /^(?<what>.*?)\bdo (?:i|we) (?<does>.+)$/i;
 /** "Where does my brother live", "when does the plumber come" */
 const DOES = /\b(?:does|did) (?<whose>(?:(?:my|our|the|this) )?\p{L}+)/iu;
 const PREPOSITION = /^(?:in|at|on|to|from|of|by|with|for)\b/i;
+/** In the model's own words, its digits are told in another order. */
+const NUMBER = /\d\D{0,3}\d/;
 const LIVING = /\bfor a living$/i;
 
 const THEIRS: Readonly<Record<string, string>> = {
@@ -79,8 +81,8 @@ const mayTell = (instruction: string, question: string): boolean =>
   !/^\W*your?\b/i.test(instruction) && sharesWords(instruction, question);
 
 function beginningOf(question: string, told: readonly string[]): string {
-  if (asksForAll(question))
-    return told.every((text) => /^your?\b/i.test(text))
+  if (asksForAll(question) || told.some((text) => NUMBER.test(text)))
+    return asksForThing(question) || told.every((text) => /^your?\b/i.test(text))
       ? `${sentence(LIST.format(told))}.`
       : `I know this: ${told.join("; ")}.`;
   if (LIVING.test(question)) return "You are";
