@@ -15,7 +15,7 @@ export interface Before {
 
 /** In UTF-16 code units: a longer message says what it means. */
 const LONG = 100;
-const FORMS = [asMany, instead, another, calculated, ofPerson, ofPet, added, saved, noted];
+const FORMS = [asMany, instead, another, calculated, ofPerson, ofPet, corrected, added, saved, noted];
 
 /** The message in a whole sentence, or as it is. */
 export function inFull(message: string, before: Before): string {
@@ -124,15 +124,36 @@ function ofPerson(text: string, { asked, answered }: Before): string | null {
 }
 
 const HAVING =
-  /\b(?:i|we)(?: have|['’]ve got| have got| got| bought| adopted) (?:an?|one) (?:\p{L}+ )?(?<pet>\p{L}+)\W*$/iu;
-const CALLED =
-  /^(?:(?:he|she|it)(?: is|['’]s) (?:called|named)|(?:his|her|its) name(?: is|['’]s)) (?<name>[\p{L}'’-]+(?: [\p{L}'’-]+){0,2})[.!]*$/iu;
+  /\b(?:i|we)(?: have|['’]ve got| have got| got| bought| adopted) (?:an?|one) (?:\p{L}+ )??(?<pet>\p{L}+)(?: (?:called|named) \p{L}+)?\W*$/iu;
+const PET = /\b(?:my|our) (?<pet>\p{L}+)(?:['’]s name is| is (?:called|named)) [^,.;!?]+\W*$/iu;
+/** What may begin a correction. The source of a regular expression. */
+const NO = "(?:(?:no|nope|actually|sorry|wait|oops|well|oh|i meant?|i mean to say|make that|correction)\\b\\W*)";
+const CALLED = new RegExp(
+  `^${NO}*(?:(?:he|she|it)(?: is|['’]s) (?:called|named)|(?:his|her|its) name(?: is|['’]s)) (?<name>[\\p{L}'’-]+(?: [\\p{L}'’-]+){0,2})[.!]*$`,
+  "iu",
+);
 
-/** "My dog is called Rex.", for "He is called Rex" after "I have a dog." */
+/** "My dog is called Rex.", for "He is called Rex" after "I have a dog", and for "No, his name is Rex" after another name */
 function ofPet(text: string, { asked }: Before): string | null {
-  const pet = HAVING.exec(asked)?.groups?.pet;
+  const pet = (HAVING.exec(asked) ?? PET.exec(asked))?.groups?.pet;
   const name = CALLED.exec(text)?.groups?.name;
   return pet === undefined || name === undefined ? null : `My ${pet} is called ${name}.`;
+}
+
+const TOLD =
+  /^\W*(?<what>(?:my|our|the) [^,.;!?]{1,60}? (?:is|are)(?: called| named)?|(?:i|we) (?:live|work) (?:in|at)|(?:i am|i['’]m)(?= \d)) [^,.;!?]{1,60}[.!]*$/iu;
+const OTHERWISE = new RegExp(
+  `^(?:(?:oh|well|wait|oops)\\W+)?(?!oh|well|wait|oops)${NO}+(?:(?:it|he|she)(?:['’]s| is) )?(?<other>[\\p{L}\\p{N}][\\p{L}\\p{N}'’ :/-]{0,40}?)(?: (?:instead|now))?[.!]*$`,
+  "iu",
+);
+const NO_VALUE =
+  /^(?:thanks?|thank|thx|problem|worries|way|idea|need|more|not|never|don['’]?t|do|does|did|please|stop|wait|wrong|right|true|false|correct|incorrect|really|sorry|ok|okay|yes|no|nothing|none|too|i|i['’]\w+|you|we|they|he|she|it|that|this|there|my|your|our|but|and|or|so|just|only|tell|write|show|give|save|add|put|delete|remove|forget|remember|make|try|let|what|who|where|when|why|how|can|could|will|would|should|is|are|was|were|haha|all|great|good|nice|fine|cool|lovely|perfect)\b|\b(?:i|my|you|your|is|are|was|were|ha[sd]|have|not)\b/i;
+
+/** "My favourite colour is green.", for "No, green" after "My favourite colour is blue." */
+function corrected(text: string, { asked }: Before): string | null {
+  const what = TOLD.exec(asked)?.groups?.what;
+  const other = OTHERWISE.exec(text)?.groups?.other;
+  return what === undefined || other === undefined || NO_VALUE.test(other) ? null : `${what} ${other}.`;
 }
 
 /** What may come before and after a request: "Ok, and save it as tea.md please". The sources of regular expressions. */

@@ -99,7 +99,7 @@ export function asStatement(message: string, answerBefore: string): string {
 }
 
 const BEFORE_STATEMENT =
-  /^\W*(?:(?:hello|hi|hey|good (?:morning|day|afternoon|evening)|so|and|but|also|ok|okay|well|oh|yes|no|please|by the way|(?:remember|note(?: down)?|write down|(?:keep|bear) in mind|(?:make|take) a note|(?:don['’]?t|do not) forget)(?: that)?)\b\W*)+/i;
+  /^\W*(?:(?:hello|hi|hey|good (?:morning|day|afternoon|evening)|actually|sorry|so|and|but|also|ok|okay|well|oh|yes|no|please|by the way|(?:remember|note(?: down)?|write down|(?:keep|bear) in mind|(?:make|take) a note|(?:don['’]?t|do not) forget)(?: that)?)\b\W*)+/i;
 /** "I like tea, so please remember it." */
 const AFTER_STATEMENT =
   /[,;]? (?:(?:so|and) )?(?:please )?(?:remember|note|(?:keep|bear)|(?:don['’]?t|do not) forget) (?:that|this|it)(?: in mind)?(?:,? (?:please|thanks|for me))*[\s.!]*$/i;
@@ -144,6 +144,29 @@ export const statementsFor = (question: string, texts: readonly string[]): strin
       .map(withoutRequest)
       .filter((text) => !asksSomething(text) && answers(text, question)),
   );
+
+/** "What is my favourite colour", "what was the code called" */
+const ONE_THING = /^wh\w+ (?:is|was) (?<thing>.+?)(?: (?:called|named))?$/iu;
+/** "Where do I live": "what do I like" may have more than one answer. */
+const ONE_PLACE = /^(?:where|when) (?:do|did) (?:i|we) (?<does>\p{L}+)/iu;
+const ASKS_NAME = /\b(?:called|named|name)\b/i;
+
+/** Whether a statement alone answers the question, so that a later one like it has taken its place. */
+function settles(statement: string, question: string): boolean {
+  if (/^how old (?:am|are) (?:i|we)$/i.test(question)) return /\bI(?:['’]m| am) (?:now )?\d/i.test(statement);
+  if (ASKS_NAME.test(question))
+    return ASKS_NAME.test(statement) && stemsOf(question.replace(/\bname\b/i, "")).isSubsetOf(stemsOf(statement));
+  const does = ONE_PLACE.exec(question)?.groups?.does;
+  if (does !== undefined) return new RegExp(`\\b(?:i|we) (?:now )?${does}\\b`, "i").test(statement);
+  const thing = ONE_THING.exec(question)?.groups?.thing;
+  return thing !== undefined && new RegExp(`\\b${RegExp.escape(thing)} (?:is|was)\\b`, "iu").test(statement);
+}
+
+/** Without what the person has said otherwise since: "I live in Leeds", before "I live in York now". */
+export function latest(question: string, facts: readonly string[], said: readonly string[]): string[] {
+  const last = said.findLast((statement) => settles(statement, question));
+  return facts.filter((fact) => last === undefined || fact === last || !settles(fact, question));
+}
 
 /** What is noted of a person in these texts that answers their question best, in the order of the texts. */
 export function notesFor(question: string, texts: readonly string[]): string[] {

@@ -8,6 +8,7 @@ import { asksForOtherLanguage, type Language, languageOf } from "../lib/language
 import {
   asksForThing,
   asStatement,
+  latest,
   needsTelling,
   notesFor,
   REMEMBERS,
@@ -139,9 +140,11 @@ function factsFor(
     question,
     turns.flatMap(({ role, text }) => (role === "user" ? [text] : [])),
   );
-  if (!needsTelling(question)) return asksForThing(question) ? [...memories, ...said] : said;
+  const isPersonal = needsTelling(question);
+  const known = isPersonal || asksForThing(question) ? memories.map(withoutRequest) : [];
   const noted = files.flatMap(({ name, text }) => (NOTES.includes(name) ? [withoutHeadings(text)] : []));
-  return eachOnce([...notesFor(question, noted), ...memories.map(withoutRequest), ...said]);
+  const notes = isPersonal ? notesFor(question, noted) : [];
+  return latest(question, eachOnce([...notes, ...known, ...said]), said);
 }
 
 /** Without what says the same in other marks. */

@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import {
   asStatement,
   doesNotKnow,
+  latest,
   mayAnswer,
   needsTelling,
   notesFor,
@@ -73,6 +74,33 @@ test.each([
   "I like tea; don't forget it.",
 ])("what was told comes without the request to remember it: %s", (said) => {
   expect(statementsFor(recallQuestion("What do you know about me?") ?? "", [said])).toEqual(["I like tea."]);
+});
+
+test.each([
+  ["What is my dog called?", ["My dog is called Rex.", "My dog likes cheese.", "My dog is called Max."], [1, 2]],
+  ["What is my favourite colour?", ["My favourite colour is blue.", "My favourite colour is green."], [1]],
+  ["Where do I live?", ["I live in Leeds.", "I moved, I live in York now."], [1]],
+  ["What is my name?", ["My name is Tom.", "Actually, my name is Tim."], [1]],
+  ["How old am I?", ["I am 33.", "I'm 34."], [1]],
+  ["What is the door code?", ["The door code is 12.", "The door code is 34."], [1]],
+  ["What is my sister's name?", ["My sister is called Ann.", "My name is Tom."], [0, 1]],
+  ["What do I like?", ["I like tea.", "I like jazz."], [0, 1]],
+  ["What colour is my cat?", ["My cat is black.", "My cat is old."], [0, 1]],
+])("of what was told for %s in %j, what was said otherwise since is left out", (asked, said, left) => {
+  const question = recallQuestion(asked) ?? "";
+  const statements = statementsFor(question, said);
+  const expected = statementsFor(
+    question,
+    said.filter((_, at) => (left as number[]).includes(at)),
+  );
+  expect(latest(question, statements, statements)).toEqual(expected);
+  expect(expected.length).toBe(left.length);
+});
+
+test("what was said takes the place of what was noted before", () => {
+  const noted = ["The user says: my favourite colour is blue", "The user likes tea."];
+  const said = ["My favourite colour is green."];
+  expect(latest("what is my favourite colour", [...noted, ...said], said)).toEqual(["The user likes tea.", ...said]);
 });
 
 test("whatever a person tells, a question comes with a few short statements", () => {

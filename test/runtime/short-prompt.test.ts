@@ -117,6 +117,14 @@ test("what a person has told of themselves comes before a question about it, and
   expect(promptFor(["Hello!", "Good day.", "What is my name?"]).slice(1)).toEqual(["What is my name?"]);
 });
 
+test("of two answers that a person has told, the one that was told last comes before the question", () => {
+  const memories = ["The user says: my dog is called Bo"];
+  const past = ["My dog is called Rex.", "How nice!", "No, Max", "I see.", "What is my dog called?"];
+  const asked = promptFor(past, defaults, SMALL, { memories });
+  expect(asked.slice(-3)).toEqual(["My dog is called Max.", "I will remember that.", "What is my dog called?"]);
+  expect(asked.filter((text) => /Rex|Bo/.test(text))).toEqual([]);
+});
+
 test("what is noted of a person comes before a question about it, in a conversation of its own too", () => {
   const noted = withFile("USER.md", "# User\n\n- Name: Kim\n- Lives in Leeds.");
   expect(promptFor(["Where do I live?"], noted).slice(-3)).toEqual([
