@@ -119,6 +119,24 @@ test("a schema that leads back to itself, or multiplies, is checked in a bounded
   expect(createSchemaCheck(level(6))(1)).not.toBeNull();
 });
 
+const numbers = Array.from({ length: 3_000 }, (_, index) => index);
+const names = numbers.map((number) => `n${number}`);
+test.each<[string, JsonSchema, unknown]>([
+  ["unique items", { uniqueItems: true }, numbers],
+  ["a large constant", { const: numbers }, numbers],
+  ["many values", { enum: [...names, "other"] }, "other"],
+  ["many required members", { required: names.slice(0, 1_000) }, Object.fromEntries(names.map((name) => [name, 1]))],
+  ["many members", { type: "object" }, Object.fromEntries(names.map((name) => [name, 1]))],
+  ["a long text", { maxLength: 1_000_000 }, "x".repeat(100_000)],
+])("what is large counts as many steps, since it is looked at as often: %s", (_, once, value) => {
+  const often = (times: number): JsonSchema => ({
+    $defs: { once },
+    allOf: Array(times).fill({ $ref: "#/$defs/once" }),
+  });
+  expect(createSchemaCheck(often(10))(value)).toBeNull();
+  expect(createSchemaCheck(often(3_000))(value)).toBe("it is too much to check");
+});
+
 test("a schema over 16 KiB is refused", () => {
   expect(() => requireSchema({ description: "x".repeat(16_384) }, "output.schema")).toThrow("output.schema: expected");
 });
