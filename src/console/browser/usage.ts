@@ -12,6 +12,8 @@ const LEAST_DAYS = 7;
 const bars = part("usage-days", HTMLUListElement);
 const by = part("usage-by", HTMLSelectElement);
 const table = part("usage-table", HTMLTableElement);
+// It scrolls where the window is narrow.
+part("usage-wide", HTMLElement).tabIndex = 0;
 const more = part("more-usage", HTMLButtonElement);
 
 /** The page about what models took. Returns a function that loads it anew, to call when it is shown. */
