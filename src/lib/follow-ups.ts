@@ -4,7 +4,7 @@
  * what fits none of the forms stays as it is.
  */
 import { asksForOtherLanguage } from "./language.ts";
-import { asksAboutWorld, isStatement, PLEASE, TEXT_FILE } from "./questions.ts";
+import { asksAboutWorld, isStatement, PLEASE, QUESTION, TEXT_FILE } from "./questions.ts";
 
 export interface Before {
   /** The person's message before, in a whole sentence; empty if there was none. */
@@ -15,7 +15,7 @@ export interface Before {
 
 /** In UTF-16 code units: a longer message says what it means. */
 const LONG = 100;
-const FORMS = [asMany, instead, another, calculated, ofPerson, ofPet, corrected, added, saved, noted];
+const FORMS = [chosen, sized, asMany, instead, another, calculated, ofPerson, ofPet, corrected, added, saved, noted];
 
 /** The message in a whole sentence, or as it is. */
 export function inFull(message: string, before: Before): string {
@@ -28,6 +28,47 @@ export function inFull(message: string, before: Before): string {
     if (full !== null) return full;
   }
   return message;
+}
+
+/** What may come before and after a request: "Ok, and save it as tea.md please". The sources of regular expressions. */
+const LEAD =
+  "^\\W*(?:(?:hello|hi|hey|and|then|also|now|so|just|ok|okay|yes|great|good|nice|perfect|cool|thanks|thank you|please|(?:can|could|will|would) you|i(?:['’]d| would)? (?:like|want|need) you to)\\b\\W*)*";
+const TAIL = "(?:,? (?:please|thanks|thank you|for me))*[\\s?.!]*$";
+
+/** As it is asked where a list or file is called by what fits several (models/local/tools/file-steps.ts). */
+const WHICH = /^(?:Which one do you mean: |Do you mean )(?<names>[^?\n]+)\?/;
+const OWN_FILE =
+  /\b(?:my|the|our|your) (?:(?!(?:my|the|our|your|to|on|onto|in|into|from|off)\b)[\w-]+ ){0,3}(?:lists?|to-?dos?|tasks|groceries|errands|files?|notes?|recipes?|documents?)\b(?: (?:of|for|about) [\w-]+)?/i;
+
+const BESIDE_NAME = /^(?:i mean )?(?:the )?(?:one (?:in|called) )?|(?: one)?(?:,? please)?[.!]*$/g;
+const YES = /^(?:yes|yeah|yep|ok|okay|sure|that)$/;
+
+/** "Add milk to home/shopping.md", for "home/shopping.md" after "Add milk to my list" and the question which one is meant */
+function chosen(text: string, { asked, answered }: Before): string | null {
+  const names = WHICH.exec(answered)?.groups?.names?.split(", ") ?? [];
+  const said = text.toLowerCase().replace(BESIDE_NAME, "");
+  const whole = names.filter((one) => one.toLowerCase() === said || (names.length === 1 && YES.test(said)));
+  const [file, ...others] =
+    whole.length > 0 ? whole : names.filter((one) => one.toLowerCase().split("/").includes(said));
+  return file === undefined || others.length > 0 || !OWN_FILE.test(asked) ? null : asked.replace(OWN_FILE, () => file);
+}
+
+const SIZE = "in (?:one|a single|two|three|\\d+) (?:short )?(?:words?|sentences?|lines?)";
+const SIZED = new RegExp(
+  `${LEAD}(?:(?:say|answer|explain|tell me|write|put|give|make)(?: (?:it|that|this|me))? )?(?:(?<size>${SIZE})|shorter|briefly|in short)${TAIL}`,
+  "i",
+);
+
+/** "In one sentence: how do I make tea?", for "in one sentence please" after "How do I make tea?" */
+function sized(text: string, { asked }: Before): string | null {
+  const found = SIZED.exec(text);
+  if (found === null) return null;
+  const isQuestion = /\?\s*$/.test(asked) || QUESTION.test(asked);
+  if (!isQuestion && !isRequest(asked)) return null;
+  const size = found.groups?.size ?? (isQuestion ? "in one sentence" : undefined);
+  if (size === undefined) return /\ban? /i.test(asked) ? asked.replace(/\ban? (?:short )?/i, "a short ") : null;
+  const before = asked.replace(new RegExp(`^${SIZE}: | ${SIZE}(?=\\W*$)`, "i"), "");
+  return `${size.charAt(0).toUpperCase()}${size.slice(1).toLowerCase()}: ${before.charAt(0).toLowerCase()}${before.slice(1)}`;
 }
 
 const INSTEAD =
@@ -156,10 +197,6 @@ function corrected(text: string, { asked }: Before): string | null {
   return what === undefined || other === undefined || NO_VALUE.test(other) ? null : `${what} ${other}.`;
 }
 
-/** What may come before and after a request: "Ok, and save it as tea.md please". The sources of regular expressions. */
-const LEAD =
-  "^\\W*(?:(?:hello|hi|hey|and|then|also|now|so|just|ok|okay|yes|great|good|nice|perfect|cool|thanks|thank you|please|(?:can|could|will|would) you|i(?:['’]d| would)? (?:like|want|need) you to)\\b\\W*)*";
-const TAIL = "(?:,? (?:please|thanks|thank you|for me))*[\\s?.!]*$";
 const WORK =
   "(?:answer|reply|response|text|message|poem|haiku|limerick|story|tale|joke|letter|e-?mail|essay|speech|song|recipe|list|summary|translation|plan|code|script|function|query|facts?|ideas?|tips?)";
 const NAMED_FILE = `(?:(?:an?|the|my|our|your) )?(?:new )?(?:text )?(?:(?:file|document|note) )?(?:(?:called|named) )?["'\`]?[\\w/.-]+${TEXT_FILE}["'\`]?`;

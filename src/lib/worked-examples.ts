@@ -63,7 +63,7 @@ const KINDS: readonly (WorkedExamples & { asked: { test(message: string): boolea
   {
     asked: /\bin (?:one|a single) sentence\b/i,
     exchanges: [["In one sentence: what is a river?", "A river is a long stream of water that flows to the sea."]],
-    subjects: [],
+    subjects: ["river", "stream", "flows"],
   },
   {
     asked: { test: asksForCorrection },

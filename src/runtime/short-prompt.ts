@@ -169,7 +169,7 @@ const told = (memory: string): Turn[] => [
 
 /** Words that refer back: such a message means nothing without the turn before it. */
 const BACK =
-  /(?<!^)\b(?:(?:does|did) (?:that|this)|(?<!\b(?:is|are|was|were|over|out|up|down) )there|it|them|those|these|he|she|they|him|her|again|else|another|instead|shorter|longer|earlier|said|remember|why|warum|noch|wieder|otra|otro|por qué)\b|^(?:and|but|so|why|und|aber|warum|y|pero)\b|\b(?:more|that|this|yours|mehr|más|eso)\W*$/iu;
+  /(?<!^)\b(?:(?:does|did) (?:that|this)|(?<!\b(?:is|are|was|were|over|out|up|down) )there|it|them|those|these|he|she|they|him|her|again|else|another|instead|shorter|longer|earlier|said|remember|why|warum|noch|wieder|otra|otro|por qué)\b|^(?:and|but|so|why|und|aber|warum|y|pero)\b|\b(?:more|that|this|yours|mehr|más|eso)\W*$|^(?:shorter|longer)\b/iu;
 
 /** About the words of an answer. */
 const ABOUT_WORDS =
