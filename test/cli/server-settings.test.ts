@@ -16,7 +16,7 @@ let home: Home;
 let server: RunningBinary;
 beforeAll(async () => {
   home = makeHome();
-  server = await startBinary({ dataDir: home.dataDir, env: SETTINGS });
+  server = await startBinary({ dataDir: home.dataDir, env: { ...SETTINGS, ROOST_LOG_LEVEL: "debug" } });
 });
 afterAll(async () => {
   await server.stop();

@@ -21,6 +21,9 @@ const SETTLED_MS = 2_000;
 const OWNER = "owner@roost.local";
 const WEEK_MS = 7 * 24 * 60 * 60 * 1000;
 
+/** No command depends on these: where a server listens, it reads in `server.json`. */
+const OF_SERVING = new Set(["ROOST_DATA_DIR", "ROOST_HOST", "ROOST_PORT", "ROOST_LOG_LEVEL", "ROOST_LOG_FORMAT"]);
+
 /**
  * `roost serve`: runs until SIGTERM or SIGINT, then shuts down cleanly and exits 0 (docs/contract/operations.md,
  * Signals).
@@ -42,8 +45,8 @@ export async function serve(options: ServeSettings): Promise<void> {
   const outbox = onTerminal ? showCodes(foundation.outbox) : foundation.outbox;
   const app = await startApp(listener, config, { ...foundation, outbox }, log);
   const url = config.publicUrl ?? app.url;
-  const ofEnvironment = settings.filter(({ source }) => source === "environment").map(({ name }) => name);
-  lock.announce(url, Object.fromEntries(ofEnvironment.map((name) => [name, digests.get(name) ?? ""])));
+  const ofEnvironment = settings.filter(({ name, source }) => source === "environment" && !OF_SERVING.has(name));
+  lock.announce(url, Object.fromEntries(ofEnvironment.map(({ name }) => [name, digests.get(name) ?? ""])));
   const everywhere = isEveryAddress(config.host) ? ", and every other address of this machine" : "";
   log.info({ event: "listening", url: app.url, dataDir: config.dataDir }, `listening on ${app.url}${everywhere}`);
   if (onTerminal) greet(url, foundation, config);
