@@ -44,6 +44,11 @@ test.each([
   ["Search the web for cats", "I cannot look at the web"],
   ["Turn off the lights", "I cannot do that"],
   ["Send an email to Bob", "I cannot do that"],
+  ["Send Bob an email that I am late", "I cannot do that"],
+  ["Please email my boss that I am ill", "I cannot do that"],
+  ["Can you send emails?", "I cannot do that"],
+  ["Do you send e-mails?", "I cannot do that"],
+  ["Can you make phone calls?", "I cannot do that"],
   ["Please remember that I prefer tea.", "I will remember that."],
 ])("an assistant says what is true of it, and answers a feeling or a judgement kindly: %s", (question, beginning) => {
   expect(reply(question)?.beginning).toStartWith(beginning);
@@ -55,7 +60,16 @@ test("a character that its owner has described answers as it likes", () => {
   }
 });
 
+test("no character promises what it cannot do", () => {
+  for (const question of ["Order the book for me please", "Send Bob an email", "Remind me at five"])
+    expect(reply(question, LIBRARIAN)?.beginning).toStartWith("I cannot ");
+});
+
 test.each([
+  "Send me a poem about messages.",
+  "Do you like messages?",
+  "Email is old.",
+  "Make a call list for me.",
   "Where are you going to sing?",
   "Do you have time?",
   "How old is Rome?",

@@ -1,7 +1,7 @@
 /**
  * What an assistant says to messages that are about itself or about how somebody feels, to greetings, and to what it
  * cannot do. Left alone, the small model makes up a life, an owner and abilities, and is glad that somebody is lonely. A
- * character that its owner has described answers as it likes. English only.
+ * character that its owner has described answers as it likes, but promises nothing that it cannot do. English only.
  */
 import { PLEASE } from "../../lib/questions.ts";
 import { REMEMBERS } from "../../lib/recall.ts";
@@ -121,10 +121,10 @@ const DEEDS = [
     beginning: "I cannot look at the web: I know what my model has learned, and what you tell me.",
   },
   {
-    deed: "(?:play (?:some |me |a |my |the )*(?:music|songs?|videos?|playlist|radio)|(?:turn|switch) (?:the .{1,20} )?(?:on|off)|(?:call|phone|ring|text) (?:my|the|an?) |(?:send|forward) (?:an? |my |this |the )?(?:e-?mail|message|text|letter)\\b|(?:order|book|buy|reserve) (?:me |us )?(?:an?|some|the|two|tickets?)\\b|take (?:a|an) (?:photo|picture|screenshot))",
+    deed: "(?:play (?:some |me |a |my |the )*(?:music|songs?|videos?|playlist|radio)|(?:turn|switch) (?:the .{1,20} )?(?:on|off)|(?:call|phone|ring|text) (?:my|the|an?) |(?:send|forward) (?:(?!me\\b)\\w+ )?(?:an? |my |this |the )?(?:e-?mails?|messages?|texts?|letters?)\\b|e-?mail (?:my |the |our )?[\\w-]+ (?:that|about|to)\\b|(?:make|place) (?:phone )?calls?\\b|(?:order|book|buy|reserve) (?:me |us )?(?:an?|some|the|two|tickets?)\\b|take (?:a|an) (?:photo|picture|screenshot))",
     beginning: "I cannot do that: I can only answer in words. Shall I write something for you?",
   },
-].map(({ deed, beginning }) => ({ asked: new RegExp(`${PLEASE}(?:${deed})`, "i"), beginning }));
+].map(({ deed, beginning }) => ({ asked: new RegExp(`${PLEASE}(?:do you )?(?:${deed})`, "i"), beginning }));
 
 const TALK = [
   {
@@ -216,18 +216,18 @@ const ALL = [...OF_LIFE, ...OF_ITSELF, ...FEELINGS, ...JUDGEMENTS, ...PARTINGS, 
 /** A longer message says more. In UTF-16 code units. */
 const LONG = 160;
 
-/** Null for any other message, and for another character but for what it is to calculate. */
+/** Null for any other message, and for another character but for what it is to calculate and what it cannot do. */
 export function replyTo(question: string, messages: readonly ChatMessage[]): Reply | null {
   if (question.length > LONG) return null;
   const calculation = calculationOf(question);
   if (calculation !== null) return { beginning: calculation, sentences: 1 };
-  if (!isAssistant(messages)) return null;
-  if (deedIn(question)?.does === "remember") return { beginning: REMEMBERS, sentences: 1 };
+  const isOwn = isAssistant(messages);
+  if (isOwn && deedIn(question)?.does === "remember") return { beginning: REMEMBERS, sentences: 1 };
   const name = nameTold(messages);
   const reply =
-    OTHERS.test(question) && name !== null
+    isOwn && OTHERS.test(question) && name !== null
       ? { asked: OTHERS, beginning: `No, I am ${name}. ${RUNS_ON}` }
-      : ALL.find(({ asked }) => asked.test(question));
+      : (isOwn ? ALL : DEEDS).find(({ asked }) => asked.test(question));
   if (reply === undefined) return null;
   const beginning = reply.beginning.replace("$1", (reply.asked.exec(question)?.[1] ?? "").toLowerCase());
   const ends = sentenceEnds(beginning);
