@@ -15,8 +15,8 @@ const ALL =
 /** Advice, or the conversation itself. */
 const NOT_TOLD =
   /\b(?:you|your|should|could|can|may|might|must|would|help|good|better|best|happens?|sa(?:y|id)|ask(?:ed)?|meant?)\b/i;
-/** "What is the code word", "who is Marta" */
-const THING = /^wh\w+ (?:is|are|was|were) (?!.*\b(?:my|our)\b)((?:the|this) .+|\p{Lu}\p{L}+)$/u;
+/** "What is the code word", "who is Marta", "when is Marta's birthday" */
+const THING = /^wh\w+ (?:is|are|was|were) (?!.*\b(?:my|our)\b)((?:the|this) .+|\p{Lu}\p{L}+(?:['’]s .+)?)$/u;
 /** "When does the plumber come" */
 const DOING = /^(?:wh\w+|how \w+) (?:does|do|did) (?!.*\b(?:my|our)\b)(?:the|this|\p{Lu}\p{L}+) .+$/u;
 
@@ -37,9 +37,9 @@ export function recallQuestion(message: string): string | null {
 /** Whether it is about something else than the person: what is told of that has all of the question's words. */
 export const asksForThing = (question: string): boolean => THING.test(question) || DOING.test(question);
 
-/** "What my name is", "my name", "where I live", "the code word" */
+/** "What my name is", "my name", "where I live", "the code word", "Anna's birthday" */
 function inOrder(told: string): string {
-  if (/^(?:my|our)\b|^the \p{L}+(?: \p{L}+)?$/iu.test(told)) return `what is ${told}`;
+  if (/^(?:my|our)\b|^(?:the|(?-i:\p{Lu})\p{L}+['’]s) \p{L}+(?: \p{L}+)?$/iu.test(told)) return `what is ${told}`;
   return told
     .replace(/^(.+?) ((?:my|our|the|this) .+) (is|are|was|were)(| called| named)$/i, "$1 $3 $2$4")
     .replace(/^(wh\w+|how \w+) ((?:the|this) \p{L}+) (\p{L}{3,}?)s\b(.*)$/iu, "$1 does $2 $3$4")

@@ -19,6 +19,8 @@ test.each([
   ["Hey, do you know how old I am?", "how old am I"],
   ["How many brothers do I have?", "How many brothers do I have"],
   ["What do you know about me?", "what do you know about me"],
+  ["When is Anna's birthday?", "when is Anna's birthday"],
+  ["Do you know Anna's birthday?", "what is Anna's birthday"],
 ])("asks for something that the person has told of themselves: %s", (message, question) => {
   expect(recallQuestion(message)).toBe(question);
 });
@@ -32,6 +34,7 @@ test.each([
   "What did I say about the sea?",
   "How big is the sea? I love big seas.",
   "What is a capital?",
+  "What is one's duty?",
   "My name is Tom.",
 ])("asks for nothing that the person has told of themselves: %s", (message) => {
   expect(recallQuestion(message)).toBeNull();
@@ -49,12 +52,15 @@ const SAID = [
   "Tell me about my car.",
   "Remember: The code is 1234.",
   "We have two cats. Do I need a third?",
+  "Remember that Anna's birthday is 3 May.",
 ];
 
 test.each([
   ["Where do I live?", ["I live in Leeds."]],
   ["What is the number of our cats?", ["We have two cats."]],
   ["What is the code?", ["The code is 1234."]],
+  ["When is Anna's birthday?", ["Anna's birthday is 3 May."]],
+  ["When is Tom's birthday?", []],
   ["Who is my boss?", ["My boss is called Mr. Green."]],
   ["How many cats do we have?", ["We have two cats."]],
   ["What is my name?", ["I'm Tom."]],

@@ -25,7 +25,7 @@ export interface Recall {
 
 /** "Who is my boss", "what is my dog called", "what is the name of my cat", "who is Marta" */
 const IS =
-  /^(?<what>.*?)\b(?<is>is|are|was|were) (?<whose>(?:the|this|my|our) .+?|\p{L}+)(?: (?<called>called|named))?$/iu;
+  /^(?<what>.*?)\b(?<is>is|are|was|were) (?<whose>(?:the|this|my|our) .+?|\p{L}+(?:['’]s .+?)?)(?: (?<called>called|named))?$/iu;
 /** "How old am I", "in what year was I born" */
 const AM = /^(?<what>.*?)\b(?<am>am|are|was|were) (?:i|we)\b ?(?<state>.*)$/i;
 /** "Which car do I drive" */
