@@ -69,8 +69,8 @@ function standingAlone(turns: readonly Turn[]): Turn[] {
       return turn;
     }
     // "Delete it" tells nothing, also after it was asked to be told something.
-    const said = deedIn(turn.text) === null ? asStatement(turn.text, before.answered) : turn.text;
-    const text = inFull(said, before);
+    const stated = asStatement(turn.text, before.answered);
+    const text = inFull(stated !== turn.text && deedIn(turn.text) !== null ? turn.text : stated, before);
     before.asked = text;
     return { ...turn, text };
   });
