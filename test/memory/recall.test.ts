@@ -88,6 +88,14 @@ test("what is noted of a thing answers a question about it that has the same wor
   }
 });
 
+test("what is noted of somebody by name answers a question about that", async () => {
+  const text = "The user says: Anna's birthday is 3 May";
+  const note = found(text, { file: "memory/2026-11-22.md", origin: "agent", score: 0.4 });
+  const recall = createRecall({ search: async () => ({ items: [note], degraded: null }) }, { isForeground });
+  expect(await recall({} as Agent, "When is Anna's birthday?", OWN, "short")).toEqual([text]);
+  expect(await recall({} as Agent, "When is Tom's birthday?", OWN, "short")).toEqual([]);
+});
+
 test("a short prompt shows it as something that the person has said before", () => {
   const run: RunInput = {
     ...{ runId: "run_a", agentName: "Ada", files: [], skills: [], moreSkills: 0, readsSkills: false, earlier: 40 },
