@@ -23,7 +23,8 @@ export interface EventStreamParts {
 export interface EventStreams {
   /** Opens a stream that occupies this place until it ends. */
   follow(place: LastingAnswer, open: Hub["open"], subscription: Omit<Subscription, "owner">): EventStream;
-  toResponse(request: Request, stream: EventStream): Response;
+  /** Waits until the stream has begun; throws if it cannot. */
+  toResponse(request: Request, stream: EventStream): Promise<Response>;
 }
 
 export const createEventStreams = ({ keepOpen }: EventStreamParts): EventStreams => ({
@@ -32,8 +33,11 @@ export const createEventStreams = ({ keepOpen }: EventStreamParts): EventStreams
     place.endWith(stream.end);
     return stream;
   },
-  toResponse(request, { body, end }) {
+  async toResponse(request, { body, begun, end }) {
     keepOpen(request);
+    await begun;
+    // Nobody would end the stream of a client that has left meanwhile.
+    if (request.signal.aborted) end();
     // HEAD uses the same route, and would wait for the length of a body that never ends.
     if (request.method !== "HEAD") return new Response(body, { headers: STREAM_HEADERS });
     end();
@@ -84,13 +88,13 @@ export function eventRoute({ runs, events, hub, lasting, streams, named }: Event
       if (run && run.conversationId !== conversationId) throw notFound("run");
       return { agentId: agent.agentId, run, conversationId };
     },
-    handle({ caller, found: { agentId, run, conversationId }, query, request }) {
+    async handle({ caller, found: { agentId, run, conversationId }, query, request }) {
       const cursor = cursorOf(request.headers.get("last-event-id"), query().after);
       const after = cursor === null && run ? events.startOf(run) : events.startAt(agentId, cursor);
       const runId = run?.runId ?? null;
       const isOver = run !== null && !isUnfinished(run);
       const place = lasting.open(caller, "events");
-      const response = streams.toResponse(
+      const response = await streams.toResponse(
         request,
         streams.follow(place, hub.open, { agentId, after, conversationId, runId, isOver }),
       );

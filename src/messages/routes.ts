@@ -117,7 +117,7 @@ export function messageRoutes(parts: MessageRouteParts): Route[] {
         // Later, the run may have ended already, and its answer been cleared.
         else wait = runs.waitFor(queued.runId);
       });
-      if (stream) return streams.toResponse(request, opened ?? followRun(place, hub.open, run));
+      if (stream) return await streams.toResponse(request, opened ?? followRun(place, hub.open, run));
       keepOpen(request);
       wait ??= runs.waitFor(run.runId);
       onLeaving(place, request, wait.leave);

@@ -243,18 +243,16 @@ test("when the server stops, it tells each stream when to reconnect: in one to f
 test("a stream whose events cannot be read ends, wherever it had come to, and gives back its place", async () => {
   const log = createLog();
   let ended = 0;
-  const open = (after: number, runId: string | null = null) =>
-    readEvents(
-      new Response(
-        log.hub.open({ agentId: AGENT, owner: "acct_a", after, conversationId: null, runId }, () => void ended++).body,
-      ),
-    );
+  const begin = (after: number, runId: string | null = null) =>
+    log.hub.open({ agentId: AGENT, owner: "acct_a", after, conversationId: null, runId }, () => void ended++);
+  const open = (...which: Parameters<typeof begin>) => readEvents(new Response(begin(...which).body));
   log.append(1_000, { runId: "run_b", size: 1_000 });
   const [live, reading, searching] = [open(1_000), open(0), open(0, "run_a")];
   log.append(1, { published: false });
   log.disk.isBroken = true;
-  expect(() => open(0)).toThrow("disk I/O error");
+  const told = begin(0).begun.catch(String);
   expect([ended, log.hub.openStreams()]).toEqual([1, 3]);
+  expect(await told).toContain("disk I/O error");
   log.append(1);
   expect(await live.rest()).toEqual([]);
   expect((await reading.rest()).length).toBeWithin(1, 1_000);
@@ -265,6 +263,31 @@ test("a stream whose events cannot be read ends, wherever it had come to, and gi
   expect((await again.next())?.id).toBe(1_001);
   log.hub.endAll();
   expect(ended).toBe(5);
+});
+
+test("the first reads of streams that are opened at once take their account's turns", async () => {
+  let [nowMs, reads] = [0, 0];
+  const hub = createHub(
+    (_, after) => {
+      nowMs++;
+      reads++;
+      return { rows: [], upTo: after, isEnd: true };
+    },
+    (error) => {
+      throw error;
+    },
+    undefined,
+    createFairTurns({ maxMs: 1, now: () => nowMs }),
+  );
+  hubs.push(hub);
+  const open = (owner: string) => hub.open({ agentId: AGENT, owner, after: 0, conversationId: null, runId: null });
+  const many = Array.from({ length: 100 }, () => open("acct_many"));
+  expect(reads).toBe(1);
+  await open("acct_one").begun;
+  expect(reads).toBeLessThan(10);
+  many[50]?.end();
+  await Promise.all(many.map(({ begun }) => begun));
+  expect([reads, hub.openStreams()]).toEqual([100, 100]);
 });
 
 test("however many streams of an account are read from the log, others are read from it in every turn, and all of it counts", async () => {

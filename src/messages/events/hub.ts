@@ -21,7 +21,7 @@ export interface Hub {
   publish(agentId: string, rows: StoredEvent[]): void;
   /**
    * Opens an event stream. It ends with its run, its agent, its client or the hub, or when the log cannot be read; `onEnd`
-   * is called once, `onRead` with the bytes of all that is read of the log for it. Throws if the log cannot be read.
+   * is called once, `onRead` with the bytes of all that is read of the log for it.
    */
   open(subscription: Subscription, onEnd?: () => void, onRead?: (bytes: number) => void): EventStream;
   /** The same, after an event that the open transaction has just written: nothing needs to be read for it. */
@@ -36,6 +36,8 @@ export interface Hub {
 
 export interface EventStream {
   body: ReadableStream<Uint8Array>;
+  /** Resolves once the log has been read for it in its account's turn, or it has ended. Rejects if the log cannot be read. */
+  begun: Promise<void>;
   /** Ends it, after what it has been sent. */
   end(): void;
 }
@@ -46,6 +48,8 @@ interface Stream extends Subscription {
   onEnd: () => void;
   onRead: (bytes: number) => void;
   controller: ReadableStreamDefaultController<Uint8Array>;
+  /** Until the log has been read for it. */
+  beginning: PromiseWithResolvers<void> | null;
   /** True while nothing is missing up to `after`, so that the next committed event can be sent directly. */
   live: boolean;
   /** The set of streams that are pinged with this one. */
@@ -104,6 +108,7 @@ export function createHub(
     if (streams.size === 0) streamsOf.delete(stream.agentId);
     stream.pinged.delete(stream);
     count--;
+    stream.beginning?.resolve();
     stream.onEnd();
   }
 
@@ -150,20 +155,25 @@ export function createHub(
   /** The same. If the log cannot be read the stream ends, so that its client comes back for the rest. */
   function goOn(stream: Stream): boolean {
     try {
-      return catchUp(stream);
+      const isSearching = catchUp(stream);
+      stream.beginning?.resolve();
+      stream.beginning = null;
+      return isSearching;
     } catch (error) {
-      onFailure(error, stream);
+      // Before its first event, its client is told.
+      if (stream.beginning) stream.beginning.reject(error);
+      else onFailure(error, stream);
       close(stream);
       return false;
     }
   }
 
   /** Goes on in its account's turns, and while it searches, once in each turn of the event loop. */
-  async function readOn(stream: Stream, isSearching = false): Promise<void> {
+  async function readOn(stream: Stream): Promise<void> {
     if (reading.has(stream)) return;
     reading.add(stream);
-    for (let more = isSearching, begun = false; more || !begun; begun = true) {
-      if (more) await nextTurn();
+    for (let more = true, again = false; more; again = true) {
+      if (again) await nextTurn();
       const turn = fairTurns.enter(stream.owner);
       if (turn) await turn;
       more = isOpen(stream) && fairTurns.spend(stream.owner, () => goOn(stream));
@@ -177,29 +187,29 @@ export function createHub(
 
   function open(isLive: boolean, ...[subscription, onEnd = () => {}, onRead = () => {}]: OpenParts): EventStream {
     let stream: Stream | undefined;
+    const beginning = isLive ? null : Promise.withResolvers<void>();
     const body = new ReadableStream<Uint8Array>(
       {
         start(controller) {
           const pinged = turns[opened++ % PING_TURNS] ?? new Set();
-          stream = { ...subscription, controller, live: isLive, pinged, onEnd, onRead };
+          stream = { ...subscription, controller, beginning, live: isLive, pinged, onEnd, onRead };
           pinged.add(stream);
           const streams = streamsOf.get(stream.agentId) ?? new Set();
           streamsOf.set(stream.agentId, streams.add(stream));
           count++;
           controller.enqueue(RETRY);
-          try {
-            if (catchUp(stream)) void readOn(stream, true);
-          } catch (error) {
-            remove(stream);
-            throw error;
-          }
+          void readOn(stream);
         },
         pull: () => void (stream && readOn(stream)),
         cancel: () => stream && remove(stream),
       },
       { highWaterMark: BUFFER_BYTES, size: (chunk) => chunk?.byteLength ?? 0 },
     );
-    return { body, end: () => void (stream && isOpen(stream) && close(stream)) };
+    return {
+      body,
+      begun: beginning?.promise ?? Promise.resolve(),
+      end: () => void (stream && isOpen(stream) && close(stream)),
+    };
   }
 
   return {
