@@ -65,7 +65,8 @@ function fileAnswer(file: ConsoleFile, request: Request): Response {
   };
   if (request.headers.get("if-none-match") === headers.ETag) return new Response(null, { status: 304, headers });
   if (encoding !== "plain") headers["Content-Encoding"] = encoding;
-  return new Response(Buffer.from(file[encoding], "base64"), { headers });
+  const content = Buffer.from(file[encoding], "base64");
+  return new Response(content, { headers: { ...headers, "Content-Length": `${content.byteLength}` } });
 }
 
 /** Browsers accept `br` only over TLS or from their own machine, `gzip` from anywhere. */

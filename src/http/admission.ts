@@ -34,6 +34,8 @@ export interface Admission {
   requireFewRefusals(address: string): void;
   /** Counts a refusal of an address: a wrong code, an unknown e-mail or invite, a bad token. */
   refused(address: string): void;
+  /** Counts the answer of a page as further requests of its address: a client that does not read has the system keep it. */
+  chargePage(request: Request, answerBytes: number): void;
   /** Charges a read for the bytes of its answer and the milliseconds that it took. */
   chargeRead(caller: Caller, answerBytes: number, ms: number): void;
   /** Charges a write for the bytes of its answer. */
@@ -41,6 +43,8 @@ export interface Admission {
 }
 
 const MINUTE = 60;
+/** Of a page, for one request. */
+const PAGE_BYTES = 64 * 1024;
 
 const hasCredential = ({ headers }: Request): boolean =>
   headers.get("authorization") !== null || headers.get("x-api-key") !== null;
@@ -112,6 +116,10 @@ export function createAdmission(parts: AdmissionParts): Admission {
     },
     requireFewRefusals,
     refused: (address) => void refusals.count(addressKey(address)),
+    chargePage(request, answerBytes) {
+      const cost = Math.floor(answerBytes / PAGE_BYTES);
+      if (cost > 0) requests.count(addressKey(addressOf(request)), cost);
+    },
     chargeWrite: ({ accountId }, answerBytes) => accountRates.chargeWrite(accountId, answerBytes),
     chargeRead: ({ accountId }, answerBytes, ms) => accountRates.chargeRead(accountId, answerBytes, ms),
   };

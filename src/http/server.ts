@@ -10,6 +10,7 @@ export interface WebPage {
   path: string;
   /** Not rate-limited, so that monitoring always gets an answer. */
   unlimited?: true;
+  /** One that may be large has a `Content-Length`: it counts as several requests. */
   answer(request: Request): Response | Promise<Response>;
 }
 
@@ -73,6 +74,7 @@ async function pageAnswer(page: WebPage, parts: ServingParts, request: Request):
     if (!page.unlimited) await parts.admission.anybody(request);
     const answer = await page.answer(request);
     answer.headers.set("X-Request-Id", requestIdOf(request));
+    parts.admission.chargePage(request, Number(answer.headers.get("content-length") ?? 0));
     return answer;
   } catch (thrown) {
     return failedAnswer(parts, request, page.path, thrown);

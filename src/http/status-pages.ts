@@ -20,7 +20,7 @@ export interface StatusParts {
 /** Pages for machines: liveness, readiness, metrics, capabilities. */
 export function statusPages(parts: StatusParts): WebPage[] {
   const { version, isStopping, refusal, sandboxLevel, metrics, metricsToken, socketAddressOf, openApi } = parts;
-  const document = lazily(async () => JSON.stringify(await openApi()));
+  const document = lazily(async () => Buffer.from(JSON.stringify(await openApi())));
   return [
     { path: "/healthz", unlimited: true, answer: () => Response.json({ status: "ok", version }) },
     {
@@ -52,8 +52,11 @@ export function statusPages(parts: StatusParts): WebPage[] {
     },
     {
       path: "/openapi.json",
-      answer: async () =>
-        new Response(await document(), { headers: { "Content-Type": "application/json; charset=utf-8" } }),
+      async answer() {
+        const text = await document();
+        const headers = { "Content-Type": "application/json; charset=utf-8", "Content-Length": `${text.byteLength}` };
+        return new Response(text, { headers });
+      },
     },
   ];
 }

@@ -1,6 +1,6 @@
 export interface FixedWindows {
-  /** Counts one and returns 0, or counts nothing beyond the limit and returns the seconds until the window ends. */
-  count(key: string): number;
+  /** Counts one, or `cost`, and returns 0; or counts nothing beyond the limit and returns the seconds until the window ends. */
+  count(key: string, cost?: number): number;
   /** The seconds until the next one would be counted; 0 for now. Counts nothing. */
   wait(key: string): number;
 }
@@ -41,16 +41,16 @@ export function createFixedWindows(
     window === undefined || window.counted < max ? 0 : window.endsAt - now();
 
   return {
-    count(key) {
+    count(key, cost = 1) {
       const window = current(key);
       if (window === undefined) {
         forgetEnded();
         windows.delete(key);
-        windows.set(key, { endsAt: now() + seconds, counted: 1 });
+        windows.set(key, { endsAt: now() + seconds, counted: cost });
         return 0;
       }
       const wait = waitOf(window);
-      if (wait === 0) window.counted++;
+      if (wait === 0) window.counted += cost;
       return wait;
     },
     wait: (key) => waitOf(current(key)),

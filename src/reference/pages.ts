@@ -73,9 +73,10 @@ function staticPage(path: string, type: string, gzippedContent: () => Promise<Ui
       });
       const { gzipped, plain, headers } = await made;
       if (request.headers.get("if-none-match") === headers.ETag) return new Response(null, { status: 304, headers });
-      return takesGzip(request)
-        ? new Response(gzipped, { headers: { ...headers, "Content-Encoding": "gzip" } })
-        : new Response(plain(), { headers });
+      const isGzipped = takesGzip(request);
+      const content = isGzipped ? gzipped : plain();
+      const encoding = isGzipped ? { "Content-Encoding": "gzip" } : {};
+      return new Response(content, { headers: { ...headers, ...encoding, "Content-Length": `${content.byteLength}` } });
     },
   };
 }

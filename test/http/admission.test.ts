@@ -19,7 +19,7 @@ const times = <T>(count: number, work: (at: number) => Promise<T>): Promise<T[]>
 
 test("an address without a credential has a limit of requests a minute, whatever it asks for", async () => {
   server = await startTestServer({ ROOST_ADDRESS_REQUESTS: "20" }, still());
-  const paths = ["/v1/skills", "/", "/openapi.json", "/v1/no-such-path", "/v1/instances"];
+  const paths = ["/v1/skills", "/", "/docs", "/v1/no-such-path", "/v1/instances"];
   const before = await times(20, (at) => server.ask("GET", paths[at % paths.length] ?? "/"));
   expect(statuses(before)).toEqual({ 200: 12, 401: 4, 404: 4 });
   for (const path of paths) {
@@ -144,3 +144,19 @@ test("an operator's limit for one account applies within a second, and only to i
   expect(answer.status).toBe(429);
   expect(statuses(await times(20, () => other.ask("GET", "/v1/auth/me")))).toEqual({ 200: 20 });
 });
+
+test.each(["/docs/swagger-ui.js", "/openapi.json"])(
+  "no address has the host send %s again and again: it counts as several requests",
+  async (path) => {
+    server = await startTestServer({ ROOST_ADDRESS_REQUESTS: "100" }, still());
+    const ask = async () => {
+      const response = await fetch(new URL(path, server?.url), { headers: { "Accept-Encoding": "identity" } });
+      return [response.status, (await response.bytes()).byteLength] as const;
+    };
+    const sent: number[] = [];
+    for (let [status, bytes] = await ask(); status === 200; [status, bytes] = await ask()) sent.push(bytes);
+    const [size = 0] = sent;
+    expect(size).toBeGreaterThan(65_536);
+    expect(sent.length).toBe(Math.ceil(100 / (1 + Math.floor(size / 65_536))));
+  },
+);

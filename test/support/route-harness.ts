@@ -109,6 +109,7 @@ export function serve(
       anybody: () => null,
       requireFewRefusals() {},
       refused() {},
+      chargePage() {},
       chargeRead() {},
       chargeWrite() {},
     },
