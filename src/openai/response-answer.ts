@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { AppError } from "../lib/app-error.ts";
-import { newId } from "../lib/id.ts";
 import type { Answer } from "./answering.ts";
+import { callItemId, hasMessage, messageItemId } from "./item-references.ts";
 import type { ResponseRequest } from "./response-input.ts";
 import { type AnswerWriter, frameOf } from "./stream.ts";
 
@@ -108,7 +108,7 @@ export function openResponse(id: string, request: ResponseRequest, nowMs: number
     metadata: {},
     usage: null,
   } satisfies Omit<ResponseRecord, "status">;
-  return { id, messageId: newId("msg"), show: (status, change) => ({ ...shared, status, ...change }) };
+  return { id, messageId: messageItemId(id), show: (status, change) => ({ ...shared, status, ...change }) };
 }
 
 const textPart = (text: string): z.output<typeof OutputText> => ({
@@ -131,10 +131,9 @@ export function answeredResponse(open: OpenResponse, answer: Answer): ResponseRe
   const status = answer.finish === "length" ? "incomplete" : "completed";
   // What was cut is the last.
   const statusOf = (call: number): Status => (call === answer.calls.length - 1 ? status : "completed");
-  const hasMessage = answer.text !== "" || answer.calls.length === 0;
   const calls = answer.calls.map(
     ({ id, name, input }, at): OutputItem => ({
-      id: id.replace("call_", "fc_"),
+      id: callItemId(open.id, at),
       type: "function_call",
       status: statusOf(at),
       call_id: id,
@@ -144,7 +143,7 @@ export function answeredResponse(open: OpenResponse, answer: Answer): ResponseRe
   );
   return open.show(status, {
     incomplete_details: status === "incomplete" ? { reason: "max_output_tokens" } : null,
-    output: [...(hasMessage ? [messageItem(open.messageId, statusOf(-1), [answer.text])] : []), ...calls],
+    output: [...(hasMessage(answer) ? [messageItem(open.messageId, statusOf(-1), [answer.text])] : []), ...calls],
     usage: usageOf(answer),
   });
 }
@@ -161,13 +160,13 @@ const usageOf = ({ usage }: Answer): ResponseRecord["usage"] => ({
 export function responseEvents(open: OpenResponse): AnswerWriter {
   let sequence = 0;
   let shown = "";
-  let hasMessage = false;
+  let isMessageOpen = false;
   const event = (type: string, data: object) => frameOf({ type, sequence_number: sequence++, ...data }, type);
   const at = { item_id: open.messageId, output_index: 0, content_index: 0 };
 
   function openMessage(): string {
-    if (hasMessage) return "";
-    hasMessage = true;
+    if (isMessageOpen) return "";
+    isMessageOpen = true;
     return (
       event("response.output_item.added", { output_index: 0, item: messageItem(open.messageId, "in_progress", []) }) +
       event("response.content_part.added", { ...at, part: textPart("") })
@@ -213,7 +212,7 @@ export function responseEvents(open: OpenResponse): AnswerWriter {
       );
     },
     fail({ message }: AppError) {
-      const output = hasMessage ? [messageItem(open.messageId, "incomplete", [shown])] : [];
+      const output = isMessageOpen ? [messageItem(open.messageId, "incomplete", [shown])] : [];
       const error = { code: "server_error", message };
       return event("response.failed", { response: open.show("failed", { error, output }) });
     },

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { untilFirstWrong } from "../lib/until-first-wrong.ts";
-import type { OutputForm } from "../models/engine.ts";
+import type { OutputForm, ToolCall } from "../models/engine.ts";
 import type { AskedHere } from "./answering.ts";
 import { contentOf, imageUrl, limitsOf, modelName, temperature, tokenCount } from "./chat-input.ts";
 import {
@@ -12,6 +12,7 @@ import {
   outputFormOf,
   schemaFields,
 } from "./functions.ts";
+import { type References, responseOfItem } from "./item-references.ts";
 import { allowedTools, type ToolChoice, toolChoiceOf } from "./tool-choice.ts";
 import { type Said, type SaidInRequest, toTurns, withSomethingSaid } from "./turns.ts";
 
@@ -22,12 +23,14 @@ const absent = (why: string) => z.null({ error: `nothing: ${why}` }).optional();
 
 const INPUT =
   "text, or a list of messages, function calls and their outputs, neither of them empty; images as data URLs";
-const ITEM = "an item of type message, function_call, function_call_output or reasoning";
+const ITEM = "an item of type message, function_call, function_call_output, item_reference or reasoning";
 const PART = "a part of type input_text, output_text, input_image or refusal";
 const OUTPUT_PART = "a part of type input_text or output_text: an agent reads results as text";
 const ROLE = "a role: user, assistant, system or developer";
 const FORM = "a type: text, json_object or json_schema";
 
+/** Of an answer that is sent again. */
+const itemId = text.nullish();
 const Item = z.lazy(() => {
   const textPart = z.object({ type: z.enum(["input_text", "output_text"]), text });
   const imagePart = z.object({ type: z.literal("input_image"), image_url: imageUrl });
@@ -40,15 +43,17 @@ const Item = z.lazy(() => {
     [
       z.object({
         type: z.literal("message").optional(),
+        id: itemId,
         role: z.enum(["user", "assistant", "system", "developer"], { error: ROLE }),
         content: contentOf(part, "parts"),
       }),
-      z.object({ type: z.literal("function_call"), call_id: text, name: text, arguments: text }),
+      z.object({ type: z.literal("function_call"), id: itemId, call_id: text, name: text, arguments: text }),
       z.object({
         type: z.literal("function_call_output"),
         call_id: text,
         output: contentOf(outputPart, "parts"),
       }),
+      z.object({ type: z.literal("item_reference"), id: text }),
       z.object({ type: z.literal("reasoning") }),
     ],
     { error: ITEM },
@@ -103,9 +108,25 @@ export const ResponseRequest = z.lazy(() =>
 );
 export type ResponseRequest = z.output<typeof ResponseRequest>;
 
-export function saidIn({ input }: Pick<ResponseRequest, "input">): SaidInRequest {
-  if (typeof input === "string")
-    return { said: [{ kind: "user", text: input, images: [], param: "input" }], instructions: [] };
+/** The same of a response's request. */
+export interface SaidInResponseRequest extends SaidInRequest {
+  /** Whether it quotes what a stranger may have written: what callers send as an answer or a result, whatever it is. */
+  isTainted: boolean;
+  /** The response that has the last of the answers here, as far as their ids say. */
+  latestResponseId: string | null;
+}
+
+export function saidIn({ input }: Pick<ResponseRequest, "input">, references: References): SaidInResponseRequest {
+  if (typeof input === "string") {
+    const said: Said[] = [{ kind: "user", text: input, images: [], param: "input" }];
+    return { said, instructions: [], isTainted: false, latestResponseId: null };
+  }
+  const answered = (text: string, calls: ToolCall[], param: string) => {
+    const last = said.at(-1);
+    // Calls of one answer are items of their own here.
+    if (last?.kind === "assistant" && calls.length > 0) last.calls.push(...calls);
+    else said.push({ kind: "assistant", text, calls, param });
+  };
   const instructions: string[] = [];
   const said: Said[] = [];
   for (const [at, item] of input.entries()) {
@@ -114,24 +135,34 @@ export function saidIn({ input }: Pick<ResponseRequest, "input">): SaidInRequest
       if (item.role === "system" || item.role === "developer") instructions.push(textOf(item.content));
       else if (item.role === "user")
         said.push({ kind: "user", text: textOf(item.content), images: imagesOf(item.content), param });
-      else said.push({ kind: "assistant", text: textOf(item.content), calls: [], param });
+      else answered(textOf(item.content), [], param);
     } else if (item.type === "function_call") {
-      const call = { id: item.call_id, name: item.name, input: item.arguments };
-      const last = said.at(-1);
-      // Calls of one answer are items of their own here.
-      if (last?.kind === "assistant") last.calls.push(call);
-      else said.push({ kind: "assistant", text: "", calls: [call], param });
+      answered("", [{ id: item.call_id, name: item.name, input: item.arguments }], param);
+    } else if (item.type === "item_reference") {
+      const { text, calls } = references.find(item.id, `${param}.id`);
+      answered(text, calls, param);
     } else if (item.type === "function_call_output") {
       said.push({ kind: "result", callId: item.call_id, text: textOf(item.output), param });
     }
   }
-  return withSomethingSaid({ said, instructions }, "input");
+  return {
+    ...withSomethingSaid({ said, instructions }, "input"),
+    isTainted: references.isTainted() || input.some(isQuoted),
+    latestResponseId: input.reduce<string | null>((latest, item) => responseIn(item) ?? latest, null),
+  };
 }
+
+type Item = z.output<typeof Item>;
+
+const isQuoted = (item: Item): boolean =>
+  "role" in item ? item.role === "assistant" : item.type === "function_call" || item.type === "function_call_output";
+
+const responseIn = (item: Item): string | null => ("id" in item ? responseOfItem(item.id ?? "") : null);
 
 /** What the agent is asked, after what was said before. Throws `invalid_request`. */
 export function askedInResponse(
   request: ResponseRequest,
-  { said, instructions }: SaidInRequest,
+  { said, instructions, isTainted }: SaidInResponseRequest,
   before: { said: readonly Said[]; isTainted: boolean },
   rules: FunctionRules & { sees: boolean },
 ): AskedHere {
@@ -142,12 +173,11 @@ export function askedInResponse(
     ...instructions,
     ...(forced ? [forced.instruction] : []),
   ];
-  const { turns, isTainted } = toTurns([...before.said, ...said], "input", rules.sees);
+  const { turns } = toTurns([...before.said, ...said], "input", rules.sees);
   return {
     forced,
     turns,
-    // What was said before is known: it is as it was then, unless this request adds to what was answered.
-    isTainted: before.isTainted || (isTainted && said.some(({ kind }) => kind !== "user")),
+    isTainted: before.isTainted || isTainted,
     extras: {
       functions,
       ...(all.length > 0 && { instructions: all.join("\n\n") }),

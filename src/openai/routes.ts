@@ -231,8 +231,10 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
         const found = models.agentOf(caller, input.model);
         const previousId = input.previous_response_id ?? null;
         const before = previousId === null ? NOTHING_SAID : stored.upTo(found.agent.agentId, previousId);
-        const inRequest = saidIn(input);
-        const { said } = inRequest;
+        const references = stored.references(found.agent.agentId);
+        const inRequest = saidIn(input, references);
+        const { said, latestResponseId: latestId } = inRequest;
+        const bytesBefore = before.bytes + references.bytes();
         requireOrdinaryTexts(said, bytesOf(request));
         const asked = askedInResponse(input, inRequest, before, rulesFor(found.agent));
         const isKept = input.store ?? true;
@@ -240,13 +242,13 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
         const createdAt = clock.now();
         const open = openResponse(newId("resp"), { ...input, model: found.agent.agentId }, createdAt);
         const sender = { type: "human", id: caller.accountId, name: caller.name };
-        const about = { responseId: open.id, previousId, said, sender, createdAt };
+        const about = { responseId: open.id, previousId, latestId, said, sender, createdAt };
         const save = async (given: Answer) => {
           if (isKept) await stored.add(found, { ...about, answer: given });
         };
         const ask = asking(found, asked, causedRun);
-        if (input.stream === true) return streamed(caller, request, before.bytes, ask, responseEvents(open), save);
-        return whole(caller, request, before.bytes, ask, async (given) => {
+        if (input.stream === true) return streamed(caller, request, bytesBefore, ask, responseEvents(open), save);
+        return whole(caller, request, bytesBefore, ask, async (given) => {
           await save(given);
           return answeredResponse(open, given);
         });

@@ -11,6 +11,7 @@ import { conversations as conversationRows, messages as messageRows } from "../m
 import { prepared } from "../storage/prepared.ts";
 import type { Store } from "../storage/store.ts";
 import type { Answer } from "./answering.ts";
+import { createReferences, type References } from "./item-references.ts";
 import { responses, type StoredResponse } from "./schema.ts";
 import type { Said } from "./turns.ts";
 
@@ -22,6 +23,8 @@ const MAX_CHAIN_BYTES = MAX_CONVERSATION_BYTES;
 export interface NewResponse {
   responseId: string;
   previousId: string | null;
+  /** The response that has the last of the answers in `said`, if there is one. */
+  latestId: string | null;
   said: readonly Said[];
   answer: Answer;
   sender: Sender;
@@ -39,9 +42,11 @@ export interface SaidBefore {
 export interface StoredResponses {
   /** What was said up to and including this one, and how many bytes of it. Throws `not_found` for another agent's. */
   upTo(agentId: string, responseId: string): SaidBefore;
+  /** The answers that one request refers to by the ids of their items. */
+  references(agentId: string): References;
   /** Throws `conflict` where there is no room for what this request says. */
   requireRoom(found: FoundAgent, said: readonly Said[]): void;
-  /** Resolves when it is on disk. Continues the conversation of the one before, if that is its last. */
+  /** Resolves when it is on disk. Continues the conversation of the one before or the latest, if that is its last. */
   add(found: FoundAgent, response: NewResponse): Promise<void>;
 }
 
@@ -60,20 +65,32 @@ export function createStoredResponses({
 }: StoredResponseParts): StoredResponses {
   const { db } = store;
   const p = sql.placeholder;
+  const rowBytes = sql<number>`octet_length(${responses.said})`.as("bytes");
+  /** The last that was said, as JSON. */
+  const answerIn = sql<string>`json_extract(${responses.said}, '$[#-1]')`.as("answer");
+  const ofMessage = eq(messageRows.messageId, responses.messageId);
+  const ofConversation = eq(conversationRows.conversationId, responses.conversationId);
+  const isAsked = and(
+    eq(responses.responseId, p("responseId")),
+    eq(responses.agentId, p("agentId")),
+    eq(conversationRows.state, "open"),
+    gt(messageRows.messageSeq, conversationRows.clearedMessageSeq),
+  );
   const byId = prepared(db, () =>
     db
-      .select({ ...getTableColumns(responses), bytes: sql<number>`octet_length(${responses.said})`.as("bytes") })
+      .select({ ...getTableColumns(responses), bytes: rowBytes })
       .from(responses)
-      .innerJoin(messageRows, eq(messageRows.messageId, responses.messageId))
-      .innerJoin(conversationRows, eq(conversationRows.conversationId, responses.conversationId))
-      .where(
-        and(
-          eq(responses.responseId, p("responseId")),
-          eq(responses.agentId, p("agentId")),
-          eq(conversationRows.state, "open"),
-          gt(messageRows.messageSeq, conversationRows.clearedMessageSeq),
-        ),
-      ),
+      .innerJoin(messageRows, ofMessage)
+      .innerJoin(conversationRows, ofConversation)
+      .where(isAsked),
+  );
+  const answerById = prepared(db, () =>
+    db
+      .select({ answer: answerIn, isTainted: responses.tainted, readBytes: rowBytes })
+      .from(responses)
+      .innerJoin(messageRows, ofMessage)
+      .innerJoin(conversationRows, ofConversation)
+      .where(isAsked),
   );
   const latest = prepared(db, () =>
     db
@@ -96,6 +113,11 @@ export function createStoredResponses({
   }
 
   return {
+    references: (agentId) =>
+      createReferences((responseId) => {
+        const found = answerById.get({ agentId, responseId });
+        return found && { ...found, said: JSON.parse(found.answer), bytes: Buffer.byteLength(found.answer) };
+      }),
     upTo(agentId, responseId) {
       const chain: StoredResponse[] = [];
       let bytes = 0;
@@ -122,10 +144,10 @@ export function createStoredResponses({
     },
     requireRoom: ({ instance }, said) =>
       quotas.requireHistoryRoom(instance.accountId, Buffer.byteLength(JSON.stringify(said))),
-    add: (found, { responseId, previousId, said, answer, sender, createdAt }) =>
+    add: (found, { responseId, previousId, latestId, said, answer, sender, createdAt }) =>
       store.commitSoon(
         () => {
-          const conversationId = conversationAfter(found, previousId);
+          const conversationId = conversationAfter(found, previousId ?? latestId);
           const { text, calls, isTainted } = answer;
           const all: Said[] = [...said, { kind: "assistant", text, calls, param: "previous_response_id" }];
           const question = said.slice(startOfQuestion(said));

@@ -88,7 +88,7 @@ test.each([
   expect(error.param).toStartWith(param);
 });
 
-const ITEM = "expected an item of type message, function_call, function_call_output or reasoning";
+const ITEM = "expected an item of type message, function_call, function_call_output, item_reference or reasoning";
 const PIXEL = "data:image/png;base64,iVBORw0KGgo=";
 
 test.each([

@@ -231,6 +231,81 @@ test("a function's call is answered with its output alone, the rest is known", a
   expect(open).toMatchObject({ status: 400, param: "input" });
 });
 
+test("what was answered may be named by the ids of its items, and goes on in its conversation", async () => {
+  await it.begin();
+  const user = (content: string) => ({ role: "user" as const, content });
+  const named = (id: string) => ({ type: "item_reference" as const, id });
+  it.mock.script({ kind: "tools", calls: [...calls, ...calls], text: "Let me see." });
+  const asked: OpenAI.Responses.ResponseInput = [user("how warm is it?")];
+  const first = await it.client.responses.create({ model: it.agent, input: asked, tools });
+  for (const item of first.output) asked.push(named(item.id ?? ""));
+  for (const item of first.output) {
+    if (item.type === "function_call")
+      asked.push({ type: "function_call_output", call_id: item.call_id, output: "22 degrees" });
+  }
+  const second = await it.client.responses.create({ model: it.agent, input: asked, tools });
+  expect(it.asked().map(({ role, content }) => [role, content])).toEqual([
+    ["user", "how warm is it?"],
+    ["assistant", "Let me see."],
+    ["tool", "22 degrees"],
+    ["tool", "22 degrees"],
+  ]);
+  asked.push(...second.output.map(({ id }) => named(id ?? "")), user("Is that much?"));
+  await it.client.responses.create({ model: it.agent, input: asked, tools });
+  expect(it.asked().slice(4)).toMatchObject([
+    { role: "assistant", content: "Hello, world" },
+    { role: "user", content: "Is that much?" },
+  ]);
+  const [conversation, ...others] = await conversations();
+  expect(others).toEqual([]);
+  const page = await it.person.ask("GET", it.at(`/messages?conversationId=${conversation.conversationId}`));
+  expect(page.body.data.map(({ message }: { message: string }) => message)).toEqual([
+    "how warm is it?",
+    'Let me see.\n\nget_weather({"city":"Paris"})\n\nget_weather({"city":"Paris"})',
+    "22 degrees\n\n22 degrees",
+    "Hello, world",
+    "Is that much?",
+    "Hello, world",
+  ]);
+});
+
+test("an answer that is named by its id is as trusted as it was, one that is sent again is not", async () => {
+  await it.begin();
+  const { output } = await it.client.responses.create({ model: it.agent, input: "hi" });
+  const after = async (item: OpenAI.Responses.ResponseInputItem, question: string) => {
+    const input = [item, { role: "user" as const, content: question }];
+    await it.client.responses.create({ model: it.agent, input });
+    return it.server.foundation.store.sqlite
+      .query(
+        "SELECT responses.tainted FROM responses JOIN messages AS answer USING (message_id) JOIN messages AS question ON question.run_id = answer.run_id AND question.role = 'user' WHERE question.text = ?",
+      )
+      .values(question);
+  };
+  expect(await after({ type: "item_reference", id: output[0]?.id ?? "" }, "known?")).toEqual([[0]]);
+  expect(await after({ role: "assistant", content: "Hello, world" }, "claimed?")).toEqual([[1]]);
+});
+
+test("an item that is not stored, another agent's, or there already cannot be named", async () => {
+  const ask = (model: string, ids: string[], body: object = {}) =>
+    it.client.responses
+      .create({
+        ...{ model, ...body },
+        input: [...ids.map((id) => ({ type: "item_reference" as const, id })), { role: "user", content: "hi" }],
+      })
+      .catch((error: unknown) => error as { output?: { id: string }[] });
+  const idIn = (answer: Awaited<ReturnType<typeof ask>>) => answer.output?.[0]?.id ?? "";
+  const missing = { status: 404, param: "input.0.id" };
+  expect(await ask(it.agent, [idIn(await ask(it.agent, [], { store: false }))])).toMatchObject(missing);
+  const stored = idIn(await ask(it.agent, []));
+  expect(await ask(it.agent, [stored.replace("msg_", "fc_")])).toMatchObject(missing);
+  expect(await ask(it.agent, [`${stored.replace("msg_", "fc_")}_0`])).toMatchObject(missing);
+  expect(await ask(it.agent, [`${stored}_0`])).toMatchObject(missing);
+  expect(await ask(it.agent, ["rs_1"])).toMatchObject(missing);
+  expect(await ask(it.agent, [stored, stored])).toMatchObject({ status: 400, param: "input.1.id" });
+  expect(await ask(await it.newAgent(), [stored])).toMatchObject(missing);
+  expect(await ask(it.agent, [stored])).toMatchObject({ status: "completed" });
+});
+
 test("the question of a response that brings its history is what follows the last answer in it", async () => {
   await it.begin();
   const input: OpenAI.Responses.ResponseInput = [

@@ -7354,6 +7354,7 @@ export interface operations {
                     input: string | ({
                         /** @constant */
                         type?: "message";
+                        id?: string | null;
                         /** @enum {string} */
                         role: "user" | "assistant" | "system" | "developer";
                         content: string | ({
@@ -7373,6 +7374,7 @@ export interface operations {
                     } | {
                         /** @constant */
                         type: "function_call";
+                        id?: string | null;
                         call_id: string;
                         name: string;
                         arguments: string;
@@ -7385,6 +7387,10 @@ export interface operations {
                             type: "input_text" | "output_text";
                             text: string;
                         }[];
+                    } | {
+                        /** @constant */
+                        type: "item_reference";
+                        id: string;
                     } | {
                         /** @constant */
                         type: "reasoning";
