@@ -35,7 +35,12 @@ export const ChatCompletion = z.lazy(() =>
       }),
     ),
     usage: z
-      .object({ prompt_tokens: z.int(), completion_tokens: z.int(), total_tokens: z.int() })
+      .object({
+        prompt_tokens: z.int(),
+        prompt_tokens_details: z.object({ cached_tokens: z.int() }).optional(),
+        completion_tokens: z.int(),
+        total_tokens: z.int(),
+      })
       .describe("Estimated where the model's server does not count"),
   }),
 );
@@ -84,6 +89,7 @@ const callsOf = ({ calls }: Answer) =>
 
 const usageOf = ({ usage }: Answer): z.output<typeof ChatCompletion>["usage"] => ({
   prompt_tokens: usage.promptTokens,
+  ...(usage.cachedTokens && { prompt_tokens_details: { cached_tokens: usage.cachedTokens } }),
   completion_tokens: usage.completionTokens,
   total_tokens: usage.promptTokens + usage.completionTokens,
 });

@@ -38,6 +38,14 @@ test("the client's README: a chat completion", async () => {
   expect(system).toEndWith("Talk like a pirate.");
 });
 
+test("the usage says how much of the prompt was read from a cache, where the model's server does", async () => {
+  const usage = { prompt_tokens: 40, completion_tokens: 3, prompt_tokens_details: { cached_tokens: 32 } };
+  it.mock.script({ kind: "text", tokens: ["Hi"], usage });
+  const messages = [{ role: "user" as const, content: "hi" }];
+  const completion = await it.client.chat.completions.create({ model: it.agent, messages });
+  expect(completion.usage).toEqual({ ...usage, total_tokens: 43 });
+});
+
 test("streaming: the role, the text in pieces, the reason, and the usage where it was asked for", async () => {
   it.mock.script({ kind: "text", tokens: ["One", " two", " three"], delayMs: 5 });
   const stream = await it.client.chat.completions.create({

@@ -16,7 +16,11 @@ export type MockAnswer =
       headDelayMs?: number;
       after?: Promise<unknown>;
       finish?: string;
-      usage?: { prompt_tokens: number; completion_tokens: number };
+      usage?: {
+        prompt_tokens: number;
+        completion_tokens: number;
+        prompt_tokens_details?: { cached_tokens: number };
+      };
       ending?: "end" | "hang" | "cut";
     }
   /** Calls tools: arguments split over several deltas, or (`whole`) each call in one. */

@@ -7263,6 +7263,9 @@ export interface operations {
                      *       ],
                      *       "usage": {
                      *         "prompt_tokens": 21,
+                     *         "prompt_tokens_details": {
+                     *           "cached_tokens": 0
+                     *         },
                      *         "completion_tokens": 12,
                      *         "total_tokens": 33
                      *       }
@@ -7301,6 +7304,9 @@ export interface operations {
                         /** @description Estimated where the model's server does not count */
                         usage: {
                             prompt_tokens: number;
+                            prompt_tokens_details?: {
+                                cached_tokens: number;
+                            };
                             completion_tokens: number;
                             total_tokens: number;
                         };
