@@ -32,7 +32,7 @@ export interface AgentModels {
   /** The agent whose id is the model's name. Throws `not_found` for any other, and for those that the key may not see. */
   agentOf(caller: Caller, model: string): FoundAgent;
   get(caller: Caller, model: string): Model;
-  /** Newest instance first; `after` is a model's id. Throws `invalid_request` for a foreign one. */
+  /** Newest instance first, the embedding model last; `after` is a model's id. Throws `invalid_request` for a foreign one. */
   list(caller: Caller, after: string | null, limit: number | null): z.output<typeof ModelList>;
 }
 
@@ -45,10 +45,13 @@ const EMBEDDING: Model = {
 };
 
 export function createAgentModels(db: Db, agents: Pick<Agents, "find" | "get">): AgentModels {
-  const unknown = (model: string) =>
-    new AppError("not_found", `model: there is no agent ${model.slice(0, 100)}; GET /v1/models lists them`, {
-      param: "model",
-    });
+  function unknown(model: string): AppError {
+    const message =
+      model === EMBEDDING_MODEL
+        ? `model: ${model} is for embeddings; expected the id of an agent`
+        : `model: there is no agent ${model.slice(0, 100)}; GET /v1/models lists them`;
+    return new AppError("not_found", message, { param: "model" });
+  }
 
   function agentOf(caller: Caller, model: string): FoundAgent {
     const agent = agents.find(model);
@@ -68,9 +71,8 @@ export function createAgentModels(db: Db, agents: Pick<Agents, "find" | "get">):
       return show({ ...agent, owner: instance.name });
     },
     list(caller, after, limit) {
-      // The embedding model comes first, so that it is on the first page.
-      const first = after === null ? [EMBEDDING] : [];
-      const most = (limit ?? MAX_LISTED) - first.length;
+      if (after === EMBEDDING_MODEL) return { object: "list", data: [], has_more: false };
+      const most = limit ?? MAX_LISTED;
       const last = after === null ? null : startOf(caller, after);
       const rows = db
         .select({
@@ -93,15 +95,15 @@ export function createAgentModels(db: Db, agents: Pick<Agents, "find" | "get">):
           ),
         )
         .orderBy(desc(instances.instanceId), asc(agentRows.agentId))
-        .limit(most + 1)
+        .limit(most)
         .all();
-      const data = [...first, ...rows.slice(0, most).map(show)];
-      return { object: "list", data, has_more: rows.length > most };
+      // The embedding model comes last: clients try the first one for a chat.
+      const isEnd = rows.length < most;
+      return { object: "list", data: [...rows.map(show), ...(isEnd ? [EMBEDDING] : [])], has_more: !isEnd };
     },
   };
 
   function startOf(caller: Caller, after: string) {
-    if (after === EMBEDDING_MODEL) return null;
     try {
       return agentOf(caller, after).agent;
     } catch {

@@ -13,10 +13,10 @@ const EMBEDDING = "local:all-minilm-l6-v2";
 test("the models are the account's agents and the embedding model, each with its name", async () => {
   const list = await it.client.models.list();
   expect(list.data).toMatchObject([
-    { id: EMBEDDING, object: "model" },
     { id: it.agent, object: "model", owned_by: "test", name: "Ada" } as never,
+    { id: EMBEDDING, object: "model" },
   ]);
-  expect(await it.client.models.retrieve(it.agent)).toEqual(list.data[1] as never);
+  expect(await it.client.models.retrieve(it.agent)).toEqual(list.data[0] as never);
 });
 
 test("a list of more than a page continues after its last model", async () => {
@@ -38,10 +38,20 @@ test("a list of more than a page continues after its last model", async () => {
     seen.push(...body.data.map(({ id }: { id: string }) => id));
     [after, more] = [seen.at(-1) ?? "", body.has_more];
   }
-  expect(seen).toEqual([EMBEDDING, ...made]);
+  expect(seen).toEqual([...made, EMBEDDING]);
+  expect((await it.server.ask("GET", `/v1/models?after=${EMBEDDING}`, { key })).body.data).toEqual([]);
   const client = new OpenAI({ apiKey: key, baseURL: it.baseURL });
   expect((await client.models.list()).data.map(({ id }) => id)).toEqual(seen);
   expect((await it.server.ask("GET", `/v1/models?after=${it.agent}`, { key })).status).toBe(400);
+});
+
+test("the embedding model answers nobody, and the error says what it is for", async () => {
+  const asked = { model: EMBEDDING, messages: [{ role: "user" as const, content: "hi" }] };
+  expect(await it.client.chat.completions.create(asked).catch((error: unknown) => error)).toMatchObject({
+    status: 404,
+    param: "model",
+    message: expect.stringContaining(`${EMBEDDING} is for embeddings`),
+  });
 });
 
 test("embeddings: what means the same is near, in both encodings, with the tokens counted", async () => {
