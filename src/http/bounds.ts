@@ -25,7 +25,7 @@ export const BOUNDS = {
   run: { answerBytes: 8 * MIB, endsWith: "the run" },
   /** The same for a conversation with its images, of which all else is an ordinary body. */
   conversation: { answerBytes: 8 * MIB, endsWith: "the run" },
-  /** Vectors of at most 256 texts: waits for the model process, a few texts at a time. */
+  /** Vectors of at most 2,048 texts: waits for the model process, one text at a time. */
   embeddings: { answerBytes: 8 * MIB, endsWith: "the last text, or the client" },
   /** A file that is packed first: as large as an agent is (bundles/format.ts), holding a slot meanwhile. */
   bundle: { answerBytes: 256 * MIB, endsWith: "the last byte, ten minutes, or the client" },

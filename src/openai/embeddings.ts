@@ -6,21 +6,30 @@ import type { EmbedTexts } from "../models/local/embeddings.ts";
 import { createQueue } from "../models/local/queue.ts";
 import { EMBEDDING_MODEL } from "./models.ts";
 
-const MAX_TEXTS = 256;
+const MAX_TEXTS = 2_048;
+/** With numbers as text: writing those of more would hold everybody up, which writing base64 does not. */
+const MAX_TEXTS_AS_NUMBERS = 256;
+const DIMENSIONS = 384;
 const MAX_CHARACTERS = 32_000;
 /** Requests of an account that wait, besides the one whose texts are embedded. */
 const MAX_WAITING = 8;
 
 const TEXT = `text that is not empty, at most ${MAX_CHARACTERS} characters`;
 const INPUT = `text, or a list of 1 to ${MAX_TEXTS} texts, each not empty and of at most ${MAX_CHARACTERS} characters`;
+const AS_NUMBERS = `at most ${MAX_TEXTS_AS_NUMBERS} texts, or encoding_format "base64" with them`;
+
 export const EmbeddingRequest = z.lazy(() => {
   const text = z.string({ error: TEXT }).min(1, { error: TEXT }).max(MAX_CHARACTERS, { error: TEXT });
-  return z.object({
+  const request = z.object({
     model: z.string({ error: EMBEDDING_MODEL }).describe(EMBEDDING_MODEL),
     input: z.union([text, z.array(text).min(1, { error: INPUT }).max(MAX_TEXTS, { error: INPUT })], { error: INPUT }),
     encoding_format: z.enum(["float", "base64"], { error: "float or base64" }).nullish(),
-    dimensions: z.null({ error: "nothing: a vector has 384 dimensions" }).optional(),
+    dimensions: z.literal(DIMENSIONS, { error: `${DIMENSIONS}: every vector has as many` }).nullish(),
   });
+  return request.refine(
+    ({ input, encoding_format: format }) => format === "base64" || [input].flat().length <= MAX_TEXTS_AS_NUMBERS,
+    { path: ["input"], error: AS_NUMBERS },
+  );
 });
 
 export const Embeddings = z.lazy(() =>
@@ -30,7 +39,9 @@ export const Embeddings = z.lazy(() =>
       z.object({
         object: z.literal("embedding"),
         index: z.int(),
-        embedding: z.union([z.array(z.number()), z.string()]).describe("384 numbers, or as base64 of 32-bit floats"),
+        embedding: z
+          .union([z.array(z.number()), z.string()])
+          .describe(`${DIMENSIONS} numbers, or as base64 of 32-bit floats`),
       }),
     ),
     model: z.string(),

@@ -146,11 +146,11 @@ test.each([
     { messages: [{ role: "user", content: [image] }] },
     "messages.0.content.0.image_url.url: expected",
   ],
-  ["/embeddings", { input: [] }, "input: expected text, or a list of 1 to 256 texts"],
+  ["/embeddings", { input: [] }, "input: expected text, or a list of 1 to 2048 texts"],
   [
     "/embeddings",
     { input: Array.from({ length: 257 }, () => "x") },
-    "input: expected text, or a list of 1 to 256 texts",
+    'input: expected at most 256 texts, or encoding_format "base64" with them',
   ],
 ])("%s says of %j what it expects", async (path, body, expected) => {
   const error = await failing(it.client.post(path, { body: { model: it.agent, ...body } }));

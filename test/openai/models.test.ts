@@ -80,7 +80,8 @@ test.each([
   ["input", { input: [] }],
   ["input", { input: "" }],
   ["input.0", { input: [1, 2, 3] }],
-  ["input", { input: Array.from({ length: 257 }, () => "x") }],
+  ["input", { input: Array.from({ length: 257 }, () => "x"), encoding_format: "float" }],
+  ["input", { input: Array.from({ length: 2_049 }, () => "x"), encoding_format: "base64" }],
   ["encoding_format", { encoding_format: "hex" }],
 ])("an embedding that cannot be made is 400 about %s", async (param, body) => {
   const asked = { model: EMBEDDING, input: "hi", ...body } as never;
@@ -102,3 +103,10 @@ test("an account's requests for embeddings wait in line, and the tenth at once i
     expect(settled.length - refused.length).toBeGreaterThanOrEqual(9);
   }
 });
+
+test("libraries that send texts by the thousand, and say how many dimensions they expect, get their vectors", async () => {
+  const input = Array.from({ length: 2_048 }, (_, at) => `${at}`);
+  const { data } = await it.client.embeddings.create({ model: EMBEDDING, input, dimensions: 384 });
+  expect(data.map(({ embedding }) => embedding.length)).toEqual(input.map(() => 384));
+  expect(data.at(-1)?.index).toBe(2_047);
+}, 600_000);

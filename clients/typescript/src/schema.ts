@@ -7671,7 +7671,7 @@ export interface operations {
                     model: string;
                     input: string | string[];
                     encoding_format?: ("float" | "base64") | null;
-                    dimensions?: null;
+                    dimensions?: 384 | null;
                 };
             };
         };
