@@ -115,6 +115,7 @@ export const PATH_PARAMETERS = {
   agentId: ofId("agt"),
   conversationId: ofId("conv"),
   runId: ofId("run"),
+  responseId: ofId("resp"),
   approvalId: ofId("appr"),
   ruleId: ofId("rule"),
   scheduleId: ofId("sch"),

@@ -111,6 +111,7 @@ const VALUES: Record<string, unknown> = {
   "Secret.key": "API_TOKEN",
   "Model.id": "agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
   id: "chatcmpl-0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+  "AgentResponse.id": "resp_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
   created: 1_795_341_600,
   created_at: 1_795_341_600,
   owned_by: "roost",
@@ -162,10 +163,11 @@ export function exampleOf(schema: Json, schemas: Record<string, Json>, name = ""
 }
 
 /** Whether the value of a name is meant for this field of that name. Undefined leaves any field out. */
-const suits = (value: unknown, { type, const: only, enum: some }: Schema): boolean =>
+const suits = (value: unknown, { type, const: only, enum: some, pattern }: Schema): boolean =>
   value === undefined ||
   ((only === undefined || only === value) &&
     (some?.includes(value) ?? true) &&
+    (pattern === undefined || new RegExp(pattern).test(String(value))) &&
     (type === undefined || [type].flat().some((name) => isOf(name, value))));
 
 function isOf(type: string, value: unknown): boolean {
@@ -177,6 +179,7 @@ interface Schema extends Json {
   type?: string | string[];
   const?: unknown;
   enum?: unknown[];
+  pattern?: string;
   $ref?: string;
   items?: Json;
   properties?: Record<string, Json>;

@@ -29,7 +29,9 @@ export const ModelList = z.object({ object: z.literal("list"), data: z.array(Mod
 
 /** An account's agents as OpenAI's clients see them: as models. */
 export interface AgentModels {
-  /** The agent whose id is the model's name. Throws `not_found` for any other, and for those that the key may not see. */
+  /** The agent whose id is the model's name; undefined for any other, and for those that the key may not see. */
+  find(caller: Caller, model: string): FoundAgent | undefined;
+  /** The same. Throws `not_found` where there is none. */
   agentOf(caller: Caller, model: string): FoundAgent;
   get(caller: Caller, model: string): Model;
   /** Newest instance first, the embedding model last; `after` is a model's id. Throws `invalid_request` for a foreign one. */
@@ -53,17 +55,25 @@ export function createAgentModels(db: Db, agents: Pick<Agents, "find" | "get">):
     return new AppError("not_found", message, { param: "model" });
   }
 
-  function agentOf(caller: Caller, model: string): FoundAgent {
+  function find(caller: Caller, model: string): FoundAgent | undefined {
     const agent = agents.find(model);
-    if (agent === undefined) throw unknown(model);
+    if (agent === undefined) return undefined;
     try {
       return agents.get(caller, agent.instanceId, agent.agentId);
     } catch (error) {
-      throw error instanceof AppError && error.code === "not_found" ? unknown(model) : error;
+      if (error instanceof AppError && error.code === "not_found") return undefined;
+      throw error;
     }
   }
 
+  function agentOf(caller: Caller, model: string): FoundAgent {
+    const found = find(caller, model);
+    if (found === undefined) throw unknown(model);
+    return found;
+  }
+
   return {
+    find,
     agentOf,
     get(caller, model) {
       if (model === EMBEDDING_MODEL) return EMBEDDING;

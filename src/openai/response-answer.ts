@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { AppError } from "../lib/app-error.ts";
+import { record } from "../lib/record.ts";
 import type { Answer } from "./answering.ts";
 import { callItemId, hasMessage, messageItemId } from "./item-references.ts";
 import type { ResponseRequest } from "./response-input.ts";
@@ -38,7 +39,7 @@ const OutputItem = z.lazy(() =>
 type OutputItem = z.output<typeof OutputItem>;
 
 /** A response, as OpenAI's clients know it. */
-export const ResponseRecord = z.lazy(() =>
+export const ResponseRecord = record("AgentResponse", () =>
   z.object({
     id: z.string(),
     object: z.literal("response"),
@@ -84,7 +85,7 @@ export interface OpenResponse {
 }
 
 /** `id` is the response's. */
-export function openResponse(id: string, request: ResponseRequest, nowMs: number): OpenResponse {
+export function openResponse(id: string, request: Omit<ResponseRequest, "input">, nowMs: number): OpenResponse {
   const shared = {
     id,
     object: "response",
@@ -126,8 +127,11 @@ const messageItem = (id: string, status: Status, content: string[]): OutputItem 
   content: content.map(textPart),
 });
 
+/** What a response shows of an answer. */
+export type ShownAnswer = Pick<Answer, "text" | "calls" | "finish"> & { usage: Omit<Answer["usage"], "cost"> };
+
 /** The response with its whole answer. */
-export function answeredResponse(open: OpenResponse, answer: Answer): ResponseRecord {
+export function answeredResponse(open: OpenResponse, answer: ShownAnswer): ResponseRecord {
   const status = answer.finish === "length" ? "incomplete" : "completed";
   // What was cut is the last.
   const statusOf = (call: number): Status => (call === answer.calls.length - 1 ? status : "completed");
@@ -148,7 +152,7 @@ export function answeredResponse(open: OpenResponse, answer: Answer): ResponseRe
   });
 }
 
-const usageOf = ({ usage }: Answer): ResponseRecord["usage"] => ({
+const usageOf = ({ usage }: ShownAnswer): ResponseRecord["usage"] => ({
   input_tokens: usage.promptTokens,
   input_tokens_details: { cached_tokens: usage.cachedTokens ?? 0 },
   output_tokens: usage.completionTokens,

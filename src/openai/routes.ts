@@ -21,6 +21,7 @@ import type { FunctionRules } from "./functions.ts";
 import { type AgentModels, Model, ModelList } from "./models.ts";
 import { answeredResponse, openResponse, ResponseRecord, responseEvents } from "./response-answer.ts";
 import { askedInResponse, ResponseRequest, saidIn } from "./response-input.ts";
+import { storedResponseRoutes } from "./stored-response-routes.ts";
 import type { StoredResponses } from "./stored-responses.ts";
 import { type AnswerWriter, streamAnswer } from "./stream.ts";
 import { requireOrdinaryTexts } from "./turns.ts";
@@ -254,6 +255,7 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
         });
       },
     }),
+    ...storedResponseRoutes(models, stored),
     route({
       method: "POST",
       path: "/v1/embeddings",

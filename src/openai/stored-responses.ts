@@ -1,5 +1,6 @@
 import { and, desc, eq, getTableColumns, gt, sql } from "drizzle-orm";
 import type { FoundAgent } from "../agents/agents.ts";
+import type { Agent } from "../agents/schema.ts";
 import { AppError } from "../lib/app-error.ts";
 import { isId } from "../lib/id.ts";
 import { MAX_CONVERSATION_BYTES } from "../limits/body-bytes.ts";
@@ -7,11 +8,12 @@ import type { Quotas } from "../limits/quotas.ts";
 import type { Conversations } from "../messages/conversations.ts";
 import type { Sender } from "../messages/exchange.ts";
 import type { Messages } from "../messages/messages.ts";
-import { conversations as conversationRows, messages as messageRows } from "../messages/schema.ts";
+import { conversations as conversationRows, messages as messageRows, runs as runRows } from "../messages/schema.ts";
 import { prepared } from "../storage/prepared.ts";
 import type { Store } from "../storage/store.ts";
 import type { Answer } from "./answering.ts";
-import { createReferences, type References } from "./item-references.ts";
+import { createReferences, type References, type StoredAnswer } from "./item-references.ts";
+import type { ShownAnswer } from "./response-answer.ts";
 import { responses, type StoredResponse } from "./schema.ts";
 import type { Said } from "./turns.ts";
 
@@ -31,6 +33,12 @@ export interface NewResponse {
   createdAt: number;
 }
 
+/** One that is stored. */
+export interface KeptResponse extends Pick<StoredResponse, "responseId" | "agentId" | "conversationId" | "previousId"> {
+  answer: ShownAnswer;
+  createdAt: number;
+}
+
 export interface SaidBefore {
   said: Said[];
   isTainted: boolean;
@@ -40,6 +48,10 @@ export interface SaidBefore {
 
 /** The responses that a later one may continue. Each is also shown in a conversation of its agent. */
 export interface StoredResponses {
+  /** Of any agent. */
+  get(responseId: string): KeptResponse | undefined;
+  /** And its conversation, if that has no other response. Call it in a transaction. */
+  remove(agent: Agent, response: KeptResponse): void;
   /** What was said up to and including this one, and how many bytes of it. Throws `not_found` for another agent's. */
   upTo(agentId: string, responseId: string): SaidBefore;
   /** The answers that one request refers to by the ids of their items. */
@@ -70,12 +82,12 @@ export function createStoredResponses({
   const answerIn = sql<string>`json_extract(${responses.said}, '$[#-1]')`.as("answer");
   const ofMessage = eq(messageRows.messageId, responses.messageId);
   const ofConversation = eq(conversationRows.conversationId, responses.conversationId);
-  const isAsked = and(
+  const isThere = and(
     eq(responses.responseId, p("responseId")),
-    eq(responses.agentId, p("agentId")),
     eq(conversationRows.state, "open"),
     gt(messageRows.messageSeq, conversationRows.clearedMessageSeq),
   );
+  const isAsked = and(eq(responses.agentId, p("agentId")), isThere);
   const byId = prepared(db, () =>
     db
       .select({ ...getTableColumns(responses), bytes: rowBytes })
@@ -91,6 +103,22 @@ export function createStoredResponses({
       .innerJoin(messageRows, ofMessage)
       .innerJoin(conversationRows, ofConversation)
       .where(isAsked),
+  );
+  const shownById = prepared(db, () =>
+    db
+      .select({
+        ...{ responseId: responses.responseId, agentId: responses.agentId, previousId: responses.previousId },
+        ...{ conversationId: responses.conversationId, answer: answerIn, finishReason: messageRows.finishReason },
+        ...{ promptTokens: messageRows.promptTokens, completionTokens: messageRows.completionTokens },
+        cachedTokens: runRows.cachedTokens,
+        createdAt: sql<number>`coalesce(${runRows.createdAt}, ${messageRows.createdAt})`.as("asked_at"),
+      })
+      .from(responses)
+      .innerJoin(messageRows, ofMessage)
+      // Its run may be gone before it.
+      .leftJoin(runRows, eq(runRows.runId, messageRows.runId))
+      .innerJoin(conversationRows, ofConversation)
+      .where(isThere),
   );
   const latest = prepared(db, () =>
     db
@@ -113,6 +141,19 @@ export function createStoredResponses({
   }
 
   return {
+    get(responseId) {
+      const found = isId("resp", responseId) ? shownById.get({ responseId }) : undefined;
+      if (found === undefined) return undefined;
+      const { answer, finishReason, promptTokens, completionTokens, cachedTokens, ...shown } = found;
+      const { text, calls }: StoredAnswer["said"] = JSON.parse(answer);
+      const usage = { promptTokens: promptTokens ?? 0, completionTokens: completionTokens ?? 0, cachedTokens };
+      return { ...shown, answer: { text, calls, finish: finishReason === "length" ? "length" : "stop", usage } };
+    },
+    remove(agent, { responseId, conversationId }) {
+      db.delete(responses).where(eq(responses.responseId, responseId)).run();
+      if (latest.get({ conversationId })) return;
+      conversations.remove(conversations.get(agent, conversationId));
+    },
     references: (agentId) =>
       createReferences((responseId) => {
         const found = answerById.get({ agentId, responseId });

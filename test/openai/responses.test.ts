@@ -372,6 +372,41 @@ test("what is not stored, another agent's, a cleared and a deleted one cannot be
   await gone(other.id);
 });
 
+test("a response that is kept can be read: what it answered, with its ids, its status and its usage", async () => {
+  it.mock.script(
+    { kind: "tools", calls, text: "Let me see." },
+    { kind: "text", tokens: ["Once upon"], finish: "length" },
+  );
+  const first = await it.client.responses.create({ model: it.agent, input: "how warm is it?", tools });
+  expect(await it.client.responses.retrieve(first.id)).toEqual({ ...first, tools: [] });
+  const second = await it.client.responses.create({ model: it.agent, input: "a story", max_output_tokens: 2 });
+  const read = await it.client.responses.retrieve(second.id);
+  expect(read).toEqual({ ...second, max_output_tokens: null });
+  const gone = { status: 404, type: "invalid_request_error" };
+  const unkept = await it.client.responses.create({ model: it.agent, input: "hi", store: false });
+  expect(await it.client.responses.retrieve(unkept.id).catch((error: unknown) => error)).toMatchObject(gone);
+  const other = await it.server.signUp();
+  const { key } = (await other.ask("POST", "/v1/auth/keys", {})).body;
+  for (const method of ["GET", "DELETE"])
+    expect(await it.server.ask(method, `/v1/responses/${first.id}`, { key })).toMatchObject({ status: 404 });
+});
+
+test("a response that is deleted is gone at once, and its conversation with the last response in it", async () => {
+  await it.begin();
+  const first = await it.client.responses.create({ model: it.agent, input: "one" });
+  const continuing = { model: it.agent, previous_response_id: first.id, input: "two" };
+  const second = await it.client.responses.create(continuing);
+  await it.client.responses.delete(first.id);
+  const gone = { status: 404 };
+  expect(await it.client.responses.retrieve(first.id).catch((error: unknown) => error)).toMatchObject(gone);
+  expect(await it.client.responses.delete(first.id).catch((error: unknown) => error)).toMatchObject(gone);
+  expect(await it.client.responses.create(continuing).catch((error: unknown) => error)).toMatchObject(gone);
+  expect(await conversations()).toMatchObject([{ messageCount: 4 }]);
+  const { body } = await it.server.ask("DELETE", `/v1/responses/${second.id}`, { key: it.key });
+  expect(body).toEqual({ id: second.id, object: "response", deleted: true });
+  expect(await conversations()).toEqual([]);
+});
+
 test("text.format json_schema gives the value, as the client parses it", async () => {
   it.mock.script({ kind: "text", tokens: ['{"name":"Ada"}'] }, { kind: "text", tokens: ['{"name":"Ada","age":36}'] });
   const format = { type: "json_schema" as const, name: "person", schema: { ...PERSON }, strict: true };

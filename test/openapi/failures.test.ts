@@ -62,7 +62,16 @@ beforeAll(async () => {
   const { serverId } = await made(`/v1/instances/${instanceId}/mcp-servers`, unreachable);
   const approvalId = storeApproval(server, { accountId: owner.accountId, instanceId, agentId });
   ids = { instanceId, agentId, conversationId, runId, keyId, approvalId, ruleId: `rule_${UNKNOWN}` };
-  ids = { ...ids, scheduleId, serverId, name: "code-review", key: "TOKEN", "*": "SOUL.md", model: agentId };
+  ids = {
+    ...ids,
+    responseId: `resp_${UNKNOWN}`,
+    scheduleId,
+    serverId,
+    name: "code-review",
+    key: "TOKEN",
+    "*": "SOUL.md",
+    model: agentId,
+  };
   stoppedId = (await made("/v1/instances", { name: "stopped" })).instanceId;
   await owner.ask("POST", `/v1/instances/${stoppedId}/stop`);
 

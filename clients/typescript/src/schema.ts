@@ -1104,6 +1104,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/responses/{responseId}": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
+                "X-Request-Id"?: string;
+            };
+            path: {
+                responseId: string;
+            };
+            cookie?: never;
+        };
+        /** A response that is kept, without the settings of its request */
+        get: operations["getResponse"];
+        put?: never;
+        post?: never;
+        /** Delete a response, and its conversation with the last response in it */
+        delete: operations["deleteResponse"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/embeddings": {
         parameters: {
             query?: never;
@@ -1906,6 +1929,93 @@ export interface components {
             owned_by: string;
             /** @description The agent's display name */
             name: string;
+        };
+        AgentResponse: {
+            id: string;
+            /** @constant */
+            object: "response";
+            /** @description Seconds since 1970 */
+            created_at: number;
+            /** @enum {string} */
+            status: "in_progress" | "completed" | "incomplete" | "failed";
+            /** @constant */
+            background: false;
+            error: {
+                code: string;
+                message: string;
+            } | null;
+            incomplete_details: {
+                /** @constant */
+                reason: "max_output_tokens";
+            } | null;
+            instructions: string | null;
+            max_output_tokens: number | null;
+            model: string;
+            output: ({
+                id: string;
+                /** @constant */
+                type: "message";
+                /** @constant */
+                role: "assistant";
+                /** @enum {string} */
+                status: "in_progress" | "completed" | "incomplete" | "failed";
+                content: {
+                    /** @constant */
+                    type: "output_text";
+                    text: string;
+                    annotations: unknown[];
+                    logprobs: unknown[];
+                }[];
+            } | {
+                id: string;
+                /** @constant */
+                type: "function_call";
+                /** @enum {string} */
+                status: "in_progress" | "completed" | "incomplete" | "failed";
+                call_id: string;
+                name: string;
+                arguments: string;
+            })[];
+            parallel_tool_calls: boolean;
+            previous_response_id: string | null;
+            store: boolean;
+            temperature: number | null;
+            text: {
+                format: {
+                    type: string;
+                } & {
+                    [key: string]: unknown;
+                };
+            };
+            tool_choice: string | ({
+                /** @enum {string} */
+                type: "function" | "allowed_tools";
+            } & {
+                [key: string]: unknown;
+            });
+            tools: ({
+                /** @constant */
+                type: "function";
+                name: string;
+            } & {
+                [key: string]: unknown;
+            })[];
+            top_p: null;
+            /** @constant */
+            truncation: "auto";
+            metadata: Record<string, never>;
+            /** @description Null while there is no answer; estimated where the model's server does not count */
+            usage: {
+                input_tokens: number;
+                input_tokens_details: {
+                    cached_tokens: number;
+                };
+                output_tokens: number;
+                output_tokens_details: {
+                    reasoning_tokens: number;
+                };
+                total_tokens: number;
+            } | null;
         };
         Host: {
             model: string;
@@ -7475,7 +7585,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "chatcmpl-0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *       "id": "resp_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
                      *       "object": "response",
                      *       "created_at": 1795341600,
                      *       "status": "completed",
@@ -7487,7 +7597,7 @@ export interface operations {
                      *       "model": "agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
                      *       "output": [
                      *         {
-                     *           "id": "chatcmpl-0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *           "id": "resp_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
                      *           "type": "message",
                      *           "role": "assistant",
                      *           "status": "completed",
@@ -7533,93 +7643,7 @@ export interface operations {
                      *       }
                      *     }
                      */
-                    "application/json": {
-                        id: string;
-                        /** @constant */
-                        object: "response";
-                        /** @description Seconds since 1970 */
-                        created_at: number;
-                        /** @enum {string} */
-                        status: "in_progress" | "completed" | "incomplete" | "failed";
-                        /** @constant */
-                        background: false;
-                        error: {
-                            code: string;
-                            message: string;
-                        } | null;
-                        incomplete_details: {
-                            /** @constant */
-                            reason: "max_output_tokens";
-                        } | null;
-                        instructions: string | null;
-                        max_output_tokens: number | null;
-                        model: string;
-                        output: ({
-                            id: string;
-                            /** @constant */
-                            type: "message";
-                            /** @constant */
-                            role: "assistant";
-                            /** @enum {string} */
-                            status: "in_progress" | "completed" | "incomplete" | "failed";
-                            content: {
-                                /** @constant */
-                                type: "output_text";
-                                text: string;
-                                annotations: unknown[];
-                                logprobs: unknown[];
-                            }[];
-                        } | {
-                            id: string;
-                            /** @constant */
-                            type: "function_call";
-                            /** @enum {string} */
-                            status: "in_progress" | "completed" | "incomplete" | "failed";
-                            call_id: string;
-                            name: string;
-                            arguments: string;
-                        })[];
-                        parallel_tool_calls: boolean;
-                        previous_response_id: string | null;
-                        store: boolean;
-                        temperature: number | null;
-                        text: {
-                            format: {
-                                type: string;
-                            } & {
-                                [key: string]: unknown;
-                            };
-                        };
-                        tool_choice: string | ({
-                            /** @enum {string} */
-                            type: "function" | "allowed_tools";
-                        } & {
-                            [key: string]: unknown;
-                        });
-                        tools: ({
-                            /** @constant */
-                            type: "function";
-                            name: string;
-                        } & {
-                            [key: string]: unknown;
-                        })[];
-                        top_p: null;
-                        /** @constant */
-                        truncation: "auto";
-                        metadata: Record<string, never>;
-                        /** @description Null while there is no answer; estimated where the model's server does not count */
-                        usage: {
-                            input_tokens: number;
-                            input_tokens_details: {
-                                cached_tokens: number;
-                            };
-                            output_tokens: number;
-                            output_tokens_details: {
-                                reasoning_tokens: number;
-                            };
-                            total_tokens: number;
-                        } | null;
-                    };
+                    "application/json": components["schemas"]["AgentResponse"];
                     /**
                      * @example data: {"id":"run_0190f5e2c4a87b3d8e1f6a2b4c5d7e90","object":"chat.completion.chunk","created":1795341600,"model":"agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90","choices":[{"index":0,"delta":{"content":"Hello"},"finish_reason":null}]}
                      *
@@ -7641,6 +7665,143 @@ export interface operations {
             500: components["responses"]["internal_error"];
             502: components["responses"]["model_error_or_output_invalid_or_loop_detected"];
             503: components["responses"]["instance_not_ready_or_host_full"];
+        };
+    };
+    getResponse: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
+                "X-Request-Id"?: string;
+            };
+            path: {
+                responseId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["requestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "resp_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *       "object": "response",
+                     *       "created_at": 1795341600,
+                     *       "status": "completed",
+                     *       "background": false,
+                     *       "error": null,
+                     *       "incomplete_details": null,
+                     *       "instructions": null,
+                     *       "max_output_tokens": null,
+                     *       "model": "agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *       "output": [
+                     *         {
+                     *           "id": "resp_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *           "type": "message",
+                     *           "role": "assistant",
+                     *           "status": "completed",
+                     *           "content": [
+                     *             {
+                     *               "type": "output_text",
+                     *               "text": "A slim novel: it ends before the journey does.",
+                     *               "annotations": [],
+                     *               "logprobs": []
+                     *             }
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "parallel_tool_calls": true,
+                     *       "previous_response_id": null,
+                     *       "store": true,
+                     *       "temperature": null,
+                     *       "text": {
+                     *         "format": {
+                     *           "type": "text"
+                     *         }
+                     *       },
+                     *       "tool_choice": "auto",
+                     *       "tools": [
+                     *         {
+                     *           "type": "function",
+                     *           "name": "Ada"
+                     *         }
+                     *       ],
+                     *       "top_p": null,
+                     *       "truncation": "auto",
+                     *       "metadata": {},
+                     *       "usage": {
+                     *         "input_tokens": 21,
+                     *         "input_tokens_details": {
+                     *           "cached_tokens": 0
+                     *         },
+                     *         "output_tokens": 12,
+                     *         "output_tokens_details": {
+                     *           "reasoning_tokens": 0
+                     *         },
+                     *         "total_tokens": 33
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["AgentResponse"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            429: components["responses"]["rate_limited"];
+            500: components["responses"]["internal_error"];
+        };
+    };
+    deleteResponse: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
+                "X-Request-Id"?: string;
+            };
+            path: {
+                responseId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["requestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "chatcmpl-0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *       "object": "response",
+                     *       "deleted": true
+                     *     }
+                     */
+                    "application/json": {
+                        /** @example resp_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
+                        id: string;
+                        /** @constant */
+                        object: "response";
+                        /** @constant */
+                        deleted: true;
+                    };
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            429: components["responses"]["rate_limited"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["host_full"];
         };
     };
     createEmbedding: {
