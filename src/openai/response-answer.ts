@@ -61,7 +61,7 @@ export const ResponseRecord = record("AgentResponse", () =>
     tools: z.array(z.looseObject({ type: z.literal("function"), name: z.string() })),
     top_p: z.null(),
     truncation: z.literal("auto"),
-    metadata: z.object({}),
+    metadata: z.record(z.string(), z.string()),
     usage: z
       .object({
         input_tokens: z.int(),
@@ -106,7 +106,7 @@ export function openResponse(id: string, request: Omit<ResponseRequest, "input">
     tools: request.tools ?? [],
     top_p: null,
     truncation: "auto",
-    metadata: {},
+    metadata: request.metadata ?? {},
     usage: null,
   } satisfies Omit<ResponseRecord, "status">;
   return { id, messageId: messageItemId(id), show: (status, change) => ({ ...shared, status, ...change }) };

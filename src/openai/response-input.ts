@@ -27,6 +27,7 @@ const ITEM = "an item of type message, function_call, function_call_output, item
 const PART = "a part of type input_text, output_text, input_image or refusal";
 const OUTPUT_PART = "a part of type input_text or output_text: an agent reads results as text";
 const ROLE = "a role: user, assistant, system or developer";
+const METADATA = "at most 16 texts of up to 512 characters, by names of up to 64";
 const FORM = "a type: text, json_object or json_schema";
 
 /** Of an answer that is sent again. */
@@ -59,6 +60,15 @@ const Item = z.lazy(() => {
     { error: ITEM },
   );
 });
+
+/** Of its client, for itself; its answer repeats it. */
+const metadata = z.lazy(() =>
+  z
+    .record(z.string().max(64, { error: METADATA }), z.string({ error: METADATA }).max(512, { error: METADATA }), {
+      error: METADATA,
+    })
+    .refine((given) => Object.keys(given).length <= 16, { error: METADATA }),
+);
 
 const namedFunction = z.object({ type: z.literal("function"), name: functionName });
 
@@ -101,6 +111,7 @@ export const ResponseRequest = z.lazy(() =>
           .nullish(),
       })
       .nullish(),
+    metadata: metadata.nullish(),
     background: z.literal(false, { error: "false: a response is answered while its client waits" }).nullish(),
     conversation: absent("continue a response with previous_response_id"),
     prompt: absent("an agent's files are its prompt"),

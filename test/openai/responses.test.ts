@@ -372,6 +372,14 @@ test("what is not stored, another agent's, a cleared and a deleted one cannot be
   await gone(other.id);
 });
 
+test("the metadata of a request comes back with its answer, whole or streamed", async () => {
+  const metadata = { ticket: "42", team: "blue" };
+  const asked = { model: it.agent, input: "hi", metadata };
+  expect((await it.client.responses.create(asked)).metadata).toEqual(metadata);
+  const events = await Array.fromAsync(await it.client.responses.create({ ...asked, stream: true }));
+  expect(events.at(-1)).toMatchObject({ type: "response.completed", response: { metadata } });
+});
+
 test("a response that is kept can be read: what it answered, with its ids, its status and its usage", async () => {
   it.mock.script(
     { kind: "tools", calls, text: "Let me see." },
@@ -468,6 +476,9 @@ test("an answer that had to end early is incomplete, and a model that fails ends
 test.each([
   ["background", { background: true }],
   ["conversation", { conversation: "conv_1" }],
+  ["metadata", { metadata: Object.fromEntries(Array.from({ length: 17 }, (_, at) => [`${at}`, ""])) }],
+  ["metadata.a", { metadata: { a: "x".repeat(513) } }],
+  ["metadata", { metadata: { ["x".repeat(65)]: "" } }],
   ["prompt", { prompt: { id: "pmpt_1" } }],
   ["tools.0.type", { tools: [{ type: "web_search" }] }],
   ["tool_choice", { tool_choice: "required" }],

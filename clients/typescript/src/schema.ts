@@ -2003,7 +2003,9 @@ export interface components {
             top_p: null;
             /** @constant */
             truncation: "auto";
-            metadata: Record<string, never>;
+            metadata: {
+                [key: string]: string;
+            };
             /** @description Null while there is no answer; estimated where the model's server does not count */
             usage: {
                 input_tokens: number;
@@ -7568,6 +7570,9 @@ export interface operations {
                             strict?: boolean | null;
                         }) | null;
                     } | null;
+                    metadata?: {
+                        [key: string]: string;
+                    } | null;
                     background?: false | null;
                     conversation?: null;
                     prompt?: null;
@@ -7781,7 +7786,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "chatcmpl-0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *       "id": "resp_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
                      *       "object": "response",
                      *       "deleted": true
                      *     }
