@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { createSchemaCheck } from "../../src/lib/json-schema.ts";
-import { createJsonGrammar, type GrammarState, mayEnd, mustEnd } from "../../src/models/local/json-grammar.ts";
+import { type GrammarState, mayEnd, mustEnd } from "../../src/models/local/grammar.ts";
+import { createJsonGrammar } from "../../src/models/local/json-grammar.ts";
 import { seededRandom } from "../../src/models/local/sampling.ts";
 
 const person = {
@@ -85,6 +86,33 @@ test("each of very many values of an enum may be written", () => {
   const states = values.map((value) => after({ enum: values }, `"${value}"`));
   expect(states.filter((state) => state === null || !mustEnd(state))).toEqual([]);
   expect(after({ enum: values }, '"2000')).toBeNull();
+});
+
+const texts = (names: string[]) => Object.fromEntries(names.map((name) => [name, { type: "string" }]));
+
+test("each of very many properties may be written, all are left out, and required ones are not", () => {
+  const names = Array.from({ length: 500 }, (_, at) => `p${at}`);
+  const schema = { type: "object", properties: texts(names) };
+  for (const name of names) expect([name, after(schema, `{"${name}":"x"}`)]).toEqual([name, [null]]);
+  expect(after(schema, "{}")).toEqual([null]);
+  expect(after(schema, '{"p7":"x", "p499":"x"}')).toEqual([null]);
+  expect(after(schema, '{"p7":"x","p6"')).toBeNull();
+  const strict = { ...schema, required: ["p3", "p40"] };
+  expect(after(strict, '{"p2":"x","p3":"x","p39":"x","p40":"x","p400":"x"}')).toEqual([null]);
+  for (const wrong of ['{"p4"', '{"p3":"x","p41"', '{"p3":"x"}', "{}"]) expect(after(strict, wrong)).toBeNull();
+});
+
+test("however many ways lead to the same, and however many properties begin the same, few are followed at once", () => {
+  const levels = Array.from({ length: 9 }, (_, at) => [
+    `d${at}`,
+    { anyOf: Array(8).fill({ $ref: `#/$defs/d${at + 1}` }) },
+  ]);
+  const wide = { $defs: { ...Object.fromEntries(levels), d9: { type: "string" } }, $ref: "#/$defs/d0" };
+  const long = { type: "object", properties: texts(Array.from({ length: 500 }, (_, at) => `p${at}`)) };
+  const mostWays = (schema: Record<string, unknown>, text: string) =>
+    Math.max(...Array.from(text, (_, at) => after(schema, text.slice(0, at + 1))?.length ?? 0));
+  expect(mostWays(wide, '"any text"')).toBe(1);
+  expect(mostWays(long, '{"p1":"x","p20":"y"}')).toBeWithin(2, 16);
 });
 
 test("whatever is written at random within the grammar is JSON that fits", () => {

@@ -1,6 +1,7 @@
 /** How a model writes a call of a function: after its template's opening, JSON with a name and arguments. */
 import type { ToolDescription } from "../engine.ts";
-import { bytes, createGrammar, either, type JsonGrammar, jsonOf, optional, type Part } from "./json-grammar.ts";
+import { bytes, createGrammar, either, type Grammar, optional, type Part } from "./grammar.ts";
+import { jsonOf } from "./json-grammar.ts";
 import type { ToolRequest } from "./protocol.ts";
 
 /** Of a text among the arguments, such as a file's. */
@@ -49,7 +50,7 @@ export interface CallWatch {
   readonly held: string;
   /** Whether what is held back is a call: it has the template's opening, or a function's name. */
   isCall(): boolean;
-  readonly grammar: JsonGrammar;
+  readonly grammar: Grammar;
 }
 
 /** Looks for the beginning of a call in an answer. */

@@ -4,7 +4,8 @@ import { type Reachable, watchBeginning } from "./announced-call.ts";
 import { callIn, partsOfCall, watchForCall } from "./call-grammar.ts";
 import { type ConstrainedGeneration, createConstrainedGeneration } from "./constrained-generation.ts";
 import { feed, type Generation, type GenerationOptions, type Turn } from "./generation.ts";
-import { createGrammar, either, type JsonGrammar, jsonOf } from "./json-grammar.ts";
+import { createGrammar, either, type Grammar } from "./grammar.ts";
+import { jsonOf } from "./json-grammar.ts";
 import { chooseToken } from "./sampling.ts";
 import { createTextStream } from "./text-stream.ts";
 
@@ -27,7 +28,7 @@ export function createCallingGeneration(
   let calling: Generation | undefined;
 
   /** What is left of the grammar is written; `begun` of it is. */
-  function beginCall(grammar: JsonGrammar, begun = ""): Turn {
+  function beginCall(grammar: Grammar, begun = ""): Turn {
     const state = grammar.after(grammar.start, Buffer.from(begun)) ?? grammar.start;
     const left = { ...options, maxTokens: maxTokens - count };
     calling = callOf(createConstrainedGeneration(left, grammar, { state, last }), begun);

@@ -1,6 +1,6 @@
 /** An answer of a grammar, such as JSON of a schema: each token is the likeliest of those that may follow. */
 import { feed, type Generation, type GenerationOptions } from "./generation.ts";
-import { type GrammarState, type JsonGrammar, mayEnd, mustEnd } from "./json-grammar.ts";
+import { type Grammar, type GrammarState, mayEnd, mustEnd } from "./grammar.ts";
 import { likeliest } from "./sampling.ts";
 import { createTextStream } from "./text-stream.ts";
 import type { Tokenizer } from "./tokenizer.ts";
@@ -23,7 +23,7 @@ export interface ConstrainedGeneration extends Generation {
 /** `from` is where an answer goes on that has been begun without the grammar: what of it is of the grammar, and its last token. */
 export function createConstrainedGeneration(
   options: GenerationOptions,
-  grammar: JsonGrammar,
+  grammar: Grammar,
   from = { state: grammar.start, last: 0 },
 ): ConstrainedGeneration {
   const { tokenizer, maxTokens } = options;
