@@ -16,7 +16,7 @@ export const PRIVATE_FILES = [
 
 /** Root may own this file, and let the server read it through its mode: nobody else gets into the folder. */
 export const CONFIG_FILE = "roost.toml";
-const ROOT = 0;
+export const ROOT = 0;
 
 /**
  * Creates the data folder if it is missing, and removes other users' access to it (mode 0700;

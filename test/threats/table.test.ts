@@ -84,7 +84,7 @@ const TRIED: Record<string, Record<string, [file: string, title?: string][]>> = 
       ["../mcp/hostile", "an answer without end is left when it is too large"],
       ["../mcp/hostile", "an answer nested too deep is not read"],
       ["../mcp/hostile", "a cursor that comes again ends the list"],
-      ["../mcp/hostile", "a server that keeps asking is answered no more than a few times"],
+      ["../mcp/hostile", "a server that keeps asking is answered no more than now and then"],
     ],
     "a call is made twice": [["mcp-servers"]],
     "an account opens connections without end": [["../mcp/connections", "an account has no more than 16 clients"]],

@@ -8,7 +8,7 @@ import { describeSystemError, hasCode } from "../../lib/system-error.ts";
 import { listModels, modelsFolder } from "../../models/store/store.ts";
 import { emptiedError, isDamage, openError } from "../../storage/connection.ts";
 import { SCHEMA_VERSION } from "../../storage/migrate.ts";
-import { CONFIG_FILE, isOpen, isOurs, modeOf, PRIVATE_FILES } from "../../storage/private-folder.ts";
+import { CONFIG_FILE, isOpen, isOurs, modeOf, PRIVATE_FILES, ROOT } from "../../storage/private-folder.ts";
 import { checkAuditLog, describeVerdict, findingOf } from "./check-audit.ts";
 import { databaseOf, dataHere, versionOf } from "./data-folder.ts";
 import { type Finding, fail, pass } from "./finding.ts";
@@ -118,7 +118,7 @@ function wrongFile(dataDir: string, name: string, folder: Stats): Finding | null
   const file = statSync(path, { throwIfNoEntry: false });
   if (!file) return null;
   if (file.uid === folder.uid) return openToOthers(path, file);
-  if (name === CONFIG_FILE && isOurs(file, folder.uid) && (file.mode & 0o044) !== 0) return null;
+  if (name === CONFIG_FILE && file.uid === ROOT && (file.mode & 0o044) !== 0) return null;
   return fail(`${path} and its folder belong to different users`, `chown ${folder.uid}:${folder.gid} '${path}'`);
 }
 
