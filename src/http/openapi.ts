@@ -15,6 +15,7 @@ import {
 import { exampleOf } from "./openapi-examples.ts";
 import { FAILURES, type FailureName, failureResponse, responseName, rpcResponses } from "./openapi-failures.ts";
 import { eventsOf, OPENAI_EVENTS, RPC_EVENTS } from "./openapi-streams.ts";
+import { tidy } from "./openapi-tidy.ts";
 import type { Route } from "./route.ts";
 import { TAGS } from "./tags.ts";
 
@@ -281,10 +282,7 @@ function convert(schema: z.ZodType, io: "input" | "output", names: Names = new M
     unrepresentable: "any",
     target: "draft-2020-12",
     override({ zodSchema, jsonSchema }) {
-      if (jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
-      if (jsonSchema.format === "date-time") delete jsonSchema.pattern;
-      if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
-      if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
+      tidy(jsonSchema, zodSchema);
       const name = zodSchema === (schema as unknown) ? undefined : names.get(zodSchema as unknown as z.ZodType);
       if (name === undefined) return;
       for (const key of Object.keys(jsonSchema)) delete jsonSchema[key as keyof typeof jsonSchema];
