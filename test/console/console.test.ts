@@ -197,7 +197,7 @@ browserTest("one click creates an agent, and its answer is still there after a r
     await page.getByText("Hello, I am the mock model.", { exact: true }).waitFor();
 
     await page.click("#instance-power");
-    await page.getByRole("button", { name: /^Really stop instance / }).click();
+    await page.getByRole("button", { name: /^Really stop all agents / }).click();
     await page.locator("#instance-state", { hasText: "stopped · costs nothing" }).waitFor();
     await page.fill("#chat-input", "Still there?");
     await page.keyboard.press("Enter");

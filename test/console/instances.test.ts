@@ -89,7 +89,7 @@ browserTest("an instance created elsewhere appears in the list, without changing
     await lookAgain(page);
     await row(page, "from curl").waitFor({ state: "detached" });
     await page.locator("#instance-state", { hasText: "stopped" }).waitFor();
-    await page.getByRole("button", { name: "Start instance home" }).waitFor();
+    await page.getByRole("button", { name: "Start home" }).waitFor();
   });
 });
 
@@ -365,7 +365,7 @@ browserTest(
       await alert.waitFor();
       expect(await alert.textContent()).toBe("the instance is stoppedStart it, then try again.");
       await page.locator("#instance-state", { hasText: "home · stopped" }).waitFor();
-      await page.getByRole("button", { name: "Start instance home" }).click();
+      await page.getByRole("button", { name: "Start home" }).click();
       await page.locator("#instance-state", { hasText: "home · running" }).waitFor();
       await page.press("#chat-input", "Enter");
       await page.locator(".turn.agent").getByText("Hello, I am the mock model.").waitFor();

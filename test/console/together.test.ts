@@ -91,9 +91,9 @@ browserTest("an instance is stopped only when asked twice, and then nothing in i
     await page.locator("#instance-list").getByText("Ada").click();
     await write(page, "Mail it");
     await page.locator("#open-count", { hasText: "1" }).waitFor();
-    const stop = page.locator("#instance-power", { hasText: "Stop instance" });
+    const stop = page.locator("#instance-power", { hasText: "Stop all" });
     await stop.click();
-    const sure = page.getByRole("button", { name: "Really stop instance home?" });
+    const sure = page.getByRole("button", { name: "Really stop all agents of home?" });
     await sure.getByText("Stop all agents here?").waitFor();
     // What is read meanwhile does not take the question back; going elsewhere does.
     const read = page.waitForResponse((answer) => answer.url().includes("/v1/instances?"));
@@ -108,7 +108,7 @@ browserTest("an instance is stopped only when asked twice, and then nothing in i
 
     await stop.click();
     await sure.click();
-    await page.locator("#instance-power", { hasText: "Start instance" }).waitFor();
+    await page.locator("#instance-power", { hasText: "Start" }).waitFor();
     await page.locator("#open-count").waitFor({ state: "hidden" });
     expect(mail.acted).toEqual([]);
   });

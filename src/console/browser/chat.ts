@@ -80,8 +80,9 @@ export function createChat(accountId: string, parts: ChatParts): Chat {
     if (instanceTold.textContent !== instance.name + told) instanceTold.replaceChildren(nameOf(instance.name), told);
     part("instance-cost", HTMLElement).textContent = charges && cost ? `${cost} so far` : "";
     state.dataset.status = instance.status;
-    const does = running ? "Stop instance" : "Start instance";
-    const label = `${does} ${instance.name}`;
+    // Beside an answer, "Stop" alone would be taken for that answer's.
+    const does = running ? "Stop all" : "Start";
+    const label = `${running ? "Stop all agents of" : does} ${instance.name}`;
     const shows = instance.instanceId + label;
     // The same again leaves the question whether to stop as it stands.
     if (power.dataset.shows === shows) return;
