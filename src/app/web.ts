@@ -1,4 +1,4 @@
-import { createEgress, type Egress, type EgressParts } from "../egress/egress.ts";
+import { createEgress, type Egress } from "../egress/egress.ts";
 import { createEgressPolicy, type EgressSetting } from "../egress/policy.ts";
 import { secondsOf } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
@@ -30,8 +30,6 @@ export interface WebParts {
   turns: FairTurns;
   /** Of what is done in slices. */
   sliceTurns: FairTurns;
-  /** Replaces parts of the guard, for tests. */
-  egress?: Partial<EgressParts> | undefined;
 }
 
 /** How agents reach other hosts. */
@@ -43,7 +41,7 @@ export interface Web {
 }
 
 export function createWeb(parts: WebParts): Web {
-  const { foundation, log, setting, accountOf, secrets, skills, turns, sliceTurns, egress: own } = parts;
+  const { foundation, log, setting, accountOf, secrets, skills, turns, sliceTurns } = parts;
   const { store, clock, audit } = foundation;
   const ofOne = createFixedWindows(secondsOf(clock), REFUSALS_OF_ONE);
   const ofAll = createFixedWindows(secondsOf(clock), REFUSALS_OF_ALL);
@@ -62,7 +60,6 @@ export function createWeb(parts: WebParts): Web {
         .commitSoon(write, "process")
         .catch((err) => log.error({ err, ...whose }, "a refused request could not be audited"));
     },
-    ...own,
   });
   const { requirementsOf } = skills;
   const isNamed = egress.policy.names;

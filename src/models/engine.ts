@@ -106,7 +106,6 @@ export interface ModelEngine {
    * per token. Ends after `finish`. Throws `ModelError`, or the signal's reason when it is aborted.
    */
   stream(request: ModelRequest, signal: AbortSignal): AsyncIterable<ModelEvent[]>;
-  close?(): Promise<void>;
 }
 
 /**
