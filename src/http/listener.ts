@@ -4,7 +4,7 @@ import type { Log } from "../lib/log.ts";
 import { errorAnswer, toAppError } from "./answer.ts";
 import { createPace } from "./pace.ts";
 import { reachableUrl } from "./reachable-url.ts";
-import { clientAddress, isLoopbackAddress, isOwnHost, namesClient, requestIdOf } from "./request.ts";
+import { clientAddress, declaredLength, isLoopbackAddress, isOwnHost, namesClient, requestIdOf } from "./request.ts";
 
 export interface ListenOptions {
   hostname: string;
@@ -40,6 +40,14 @@ const GRACE_MS = 1_000;
 /** Requests of all connections that begin in one turn of the event loop. */
 const AT_ONCE = 50;
 
+/** Of a request that may wait for its turn: meanwhile the runtime takes in all of its body, whatever its size. */
+const MAX_WAITING_BODY_BYTES = 1_024;
+
+function mayWait(request: Request): boolean {
+  const bytes = declaredLength(request) ?? (request.headers.has("transfer-encoding") ? Number.POSITIVE_INFINITY : 0);
+  return bytes <= MAX_WAITING_BODY_BYTES;
+}
+
 /** Binds the address. Throws, saying how to fix it, if that fails. */
 export function listen({ hostname, port, publicUrl, trustProxy, log }: ListenOptions): Listener {
   let answer: Answer = starting;
@@ -55,7 +63,7 @@ export function listen({ hostname, port, publicUrl, trustProxy, log }: ListenOpt
     development: false,
     // Without development, Bun would let a second server listen on the same port.
     reusePort: false,
-    fetch: (request) => inPace(() => answerOf(request)),
+    fetch: (request) => (mayWait(request) ? inPace(() => answerOf(request)) : answerOf(request)),
     error(err) {
       const requestId = randomUUID();
       log.error({ err, requestId }, "request failed");

@@ -79,7 +79,7 @@ const SHORT = /^(?:it['’]?s |it is )?(?<short>[^?\n]{1,60}?)[.!]?$/i;
 /** "Never mind", "good morning", "tell me a joke", "delete it", "read plan.md", "12 * 12", "where is Rome" */
 const NO_ANSWERS = [
   /^(?:no|nope|never|not|don['’]t|thanks?|thank|thx|cheers|ok|okay|yes|hello|hi|hey|sorry|please|skip|good(?:bye|[ -]bye| (?:morning|day|afternoon|evening|night))|bye|see (?:you|ya)|let['’]?s)\b/i,
-  /^(?:add|append|put|remember|forget|delete|remove|erase|clear|save|store|note|read|open|search|find|look|send|order|buy|play|turn|switch|set|stop|start|cancel|create|calculate|compute|convert|rename|copy|move|replace|change|check|count|wait|say|sing|and|but|also|then|actually|why|sum|draw|try)\s+(?!(?-i:\p{Lu})\p{L}*$)\S/iu,
+  /^(?:add|append|put|remember|forget|delete|remove|erase|clear|save|store|note|read|open|search|find|look|send|order|buy|play|turn|switch|set|stop|start|cancel|create|calculate|compute|convert|rename|copy|move|replace|change|check|count|wait|say|sing|show|write|give|tell|make|list|tick|mark|empty|and|but|also|then|actually|why|sum|draw|try)\s+(?!(?-i:\p{Lu})\p{L}*$)\S/iu,
   /^\d[\d.,\s]*(?:[+*×÷^x=]|\s[/-])\s*\d/i,
   new RegExp(`\\w${TEXT_FILE}\\b`, "i"),
   ASKS_SOMETHING,

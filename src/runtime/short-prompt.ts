@@ -19,7 +19,6 @@ import {
 } from "../lib/recall.ts";
 import { wordsOf } from "../lib/words.ts";
 import { RECALL, STRUCTURED, type WorkedExamples, workedExamples } from "../lib/worked-examples.ts";
-import { deedIn } from "../models/local/tools/deeds.ts";
 import {
   askedText,
   cut,
@@ -68,9 +67,7 @@ function standingAlone(turns: readonly Turn[]): Turn[] {
       before.answered = turn.text;
       return turn;
     }
-    // "Delete it" tells nothing, also after it was asked to be told something.
-    const stated = asStatement(turn.text, before.answered);
-    const text = inFull(stated !== turn.text && deedIn(turn.text) !== null ? turn.text : stated, before);
+    const text = inFull(asStatement(turn.text, before.answered), before);
     before.asked = text;
     return { ...turn, text };
   });
