@@ -5,8 +5,6 @@ export interface Page {
   takeBack(text: string, column: number): void;
 }
 
-const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
-
 /** Stays with the character before it: marks, joiners, skin tones, and closing punctuation, which starts no line. */
 const JOINS = /^(?:\p{M}|\p{Pe}|\p{Pf}|\p{Po}|\p{Emoji_Modifier}|\u200D)/u;
 /** Keeps the character after it: a joiner, an opening bracket or quote. */
@@ -25,6 +23,7 @@ export function createWordWrap(
   columns: () => number,
   { column = 0, isNarrower = false } = {},
 ): (text: string) => void {
+  const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
   /** The current word, the column where it starts, and the last character written. */
   let word = "";
   let start = column;

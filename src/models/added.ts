@@ -4,16 +4,12 @@
  * the store counts when a request arrives, so a running server uses a new model at once.
  */
 import { type ModelAbilities, type ModelEngine, ModelError, type ModelEvent, type ModelRequest } from "./engine.ts";
-import { reachableFor } from "./local/announced-call.ts";
 import { answerBy, asChat, refuseEndless, withCalls } from "./local/answer.ts";
 import { defaultThreads } from "./local/physical-cores.ts";
 import { createPlaces, type Wanted } from "./local/places.ts";
-import type { Generate, ProcessSettings } from "./local/protocol.ts";
+import type { ProcessSettings } from "./local/protocol.ts";
 import { createQueue } from "./local/queue.ts";
 import { createSupervisor, type Log, modelProcessCommand, type Supervisor } from "./local/supervisor.ts";
-import { mustCall, shownFor } from "./local/tools/must-call.ts";
-import { tell } from "./local/tools/tell.ts";
-import { askedIn } from "./local/tools/tool-use.ts";
 import { LOCAL_MODEL, LOCAL_PREFIX } from "./local-models.ts";
 import { CACHED_CONTEXTS } from "./store/add.ts";
 import { writeLoaded } from "./store/loaded.ts";
@@ -133,9 +129,10 @@ export function createAddedEngine(options: AddedEngineOptions): ModelEngine & { 
     const { tools, output } = request;
     const { callsTools = false, contextTokens } = model.manifest;
     const messages = callsTools ? withCalls(request.messages) : asChat(request.messages);
-    const shown = callsTools && output === undefined ? shownFor(request) : undefined;
+    const helped = callsTools ? await import("./added-tools.ts") : undefined;
+    const shown = output === undefined ? helped?.shownAsAnswer(request) : undefined;
     if (shown !== undefined) {
-      yield [{ type: "text", text: shown }, NO_USAGE, { type: "finish", reason: "stop" }];
+      yield shown;
       return;
     }
     refuseEndless(messages, contextTokens, JSON.stringify(tools).length);
@@ -153,13 +150,13 @@ export function createAddedEngine(options: AddedEngineOptions): ModelEngine & { 
             ...asked,
             ...(temperature === undefined ? {} : { temperature }),
             ...(output && { output: output.schema }),
-            ...(callsTools && tools.length > 0 && functionsOf(request)),
+            ...(helped && tools.length > 0 && helped.functionsOf(request)),
             ...(options.seed === undefined ? {} : { seed: options.seed }),
           },
           signal,
           { failed: (reason, loading) => failed(request.model, reason, loading), runId: request.runId },
         );
-        yield* callsTools ? withWords(answer, request) : answer;
+        yield* helped ? helped.withWords(answer, request) : answer;
       } finally {
         leave();
       }
@@ -174,33 +171,6 @@ export function createAddedEngine(options: AddedEngineOptions): ModelEngine & { 
     stream,
     close: () => places.close(),
   };
-}
-
-const NO_USAGE = { type: "usage", promptTokens: 0, completionTokens: 0 } as const;
-
-/** Small models often say nothing once a tool has done what was asked: then its result is told in fixed words. */
-async function* withWords(
-  answer: AsyncIterable<ModelEvent[]>,
-  { messages }: Pick<ModelRequest, "messages">,
-): AsyncGenerator<ModelEvent[], void> {
-  let isEmpty = true;
-  for await (const events of answer) {
-    const finish = events.at(-1);
-    isEmpty &&= !events.some(
-      (event) => event.type === "tool_call" || (event.type === "text" && event.text.trim() !== ""),
-    );
-    if (isEmpty && finish?.type === "finish" && finish.reason === "stop") {
-      const { question, made } = askedIn(messages);
-      const last = made.at(-1);
-      if (last !== undefined) yield [{ type: "text", text: tell(last, question) }];
-    }
-    yield events;
-  }
-}
-
-function functionsOf(request: ModelRequest): Pick<Generate, "functions" | "mustCall" | "reachable"> {
-  const must = mustCall(request);
-  return { functions: request.tools, ...(must ? { mustCall: must } : { reachable: reachableFor(request) }) };
 }
 
 const nameIn = (model: string): string => model.slice(LOCAL_PREFIX.length);

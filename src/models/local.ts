@@ -12,7 +12,6 @@ import { createQueue } from "./local/queue.ts";
 import { CONTEXT_TOKENS } from "./local/stepper.ts";
 import { createSupervisor, type Log, modelProcessCommand } from "./local/supervisor.ts";
 import { OFFERED } from "./local/tools/offered.ts";
-import { toolUseOf } from "./local/tools/tool-use.ts";
 import { LOCAL_MODEL } from "./local-models.ts";
 
 export interface LocalEngineOptions {
@@ -120,6 +119,8 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
     refuseUnknown(request.model);
     const messages = asChat(request.messages);
     refuseEndless(messages, CONTEXT_TOKENS);
+    // Its patterns take milliseconds to load, and a start has no time for them.
+    const { toolUseOf } = await import("./local/tools/tool-use.ts");
     // A tool's result is told in fixed words, which have no other form.
     const tools = request.output === undefined ? toolUseOf(request) : undefined;
     const leave = await queue.enter(request.instanceId, signal);

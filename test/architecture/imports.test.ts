@@ -235,13 +235,14 @@ console.log(a, g, h);`;
   ]);
 });
 
-test("a command loads the database, the web framework and their kin only when it needs them", async () => {
-  const seen = new Set<string>();
+/** The files that are loaded with this one, before any of them runs, and the packages. */
+async function loadedWith(entry: string): Promise<{ loaded: Set<string>; packages: Set<string> }> {
+  const loaded = new Set<string>();
   const packages = new Set<string>();
   const transpiler = new Bun.Transpiler({ loader: "ts" });
   async function visit(path: string): Promise<void> {
-    if (seen.has(path)) return;
-    seen.add(path);
+    if (loaded.has(path)) return;
+    loaded.add(path);
     const text = await Bun.file(join(ROOT, "src", path)).text();
     const now = transpiler.scanImports(text).filter(({ kind }) => kind === "import-statement");
     for (const { path: to } of now) {
@@ -249,9 +250,21 @@ test("a command loads the database, the web framework and their kin only when it
       else if (to.endsWith(".ts")) await visit(normalize(join(path, "..", to)));
     }
   }
-  await visit("cli/cli.ts");
-  expect(seen.size).toBeGreaterThan(10);
+  await visit(entry);
+  return { loaded, packages };
+}
+
+test("a command loads the database, the web framework and their kin only when it needs them", async () => {
+  const { loaded, packages } = await loadedWith("cli/cli.ts");
+  expect(loaded.size).toBeGreaterThan(10);
   expect([...packages].filter((name) => /^(drizzle-orm|elysia|zod|viem|pino|nodemailer|bun:)/.test(name))).toEqual([]);
+});
+
+test("a host starts without the patterns of requests to small models, which take 10 ms to load", async () => {
+  const { loaded } = await loadedWith("app/start.ts");
+  expect(loaded).toContain("models/added.ts");
+  const patterns = [...loaded].filter((path) => path.startsWith("models/local/tools/"));
+  expect(patterns.sort()).toEqual(["models/local/tools/made-call.ts", "models/local/tools/offered.ts"]);
 });
 
 test("an instance's worker loads no module of Node: each takes a megabyte of every worker", async () => {

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import { deedIn } from "../../src/models/local/tools/deeds.ts";
 import { nextOfDeed } from "../../src/models/local/tools/doing.ts";
+import type { MadeCall } from "../../src/models/local/tools/made-call.ts";
 import { OFFERED, type ToolName } from "../../src/models/local/tools/offered.ts";
-import type { MadeCall } from "../../src/models/local/tools/tell.ts";
 
 test.each([
   ["Write 'Buy milk' into milk.md", { does: "write", name: "milk.md", text: "Buy milk" }],

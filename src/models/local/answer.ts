@@ -4,7 +4,7 @@ import { createThoughtFilter } from "../thoughts.ts";
 import { createInbox } from "./inbox.ts";
 import type { ChatMessage, Generate, ToolRequest } from "./protocol.ts";
 import type { Reply, Supervisor } from "./supervisor.ts";
-import { inputOf } from "./tools/tell.ts";
+import { inputOf } from "./tools/made-call.ts";
 
 export interface AnswerListener {
   onStarted?(promptTokens: number, cachedTokens: number): void;

@@ -14,8 +14,9 @@ import {
   writing,
 } from "./file-steps.ts";
 import { adding, changingLine, clearing } from "./list-changes.ts";
+import type { MadeCall } from "./made-call.ts";
 import { forgetting, lastNotes, recalling } from "./notes.ts";
-import { type MadeCall, tell } from "./tell.ts";
+import { tell } from "./tell.ts";
 import type { ToolUse } from "./tool-use.ts";
 
 const HOW =

@@ -2,8 +2,9 @@
 import { TEXT_FILE } from "../../../lib/questions.ts";
 import type { Call } from "./calls.ts";
 import { filesMentioned, isNamedWhole, withoutAgentsOwn } from "./details.ts";
+import type { MadeCall } from "./made-call.ts";
 import type { ToolName } from "./offered.ts";
-import { failed, type MadeCall, namesIn, tell, withoutFence } from "./tell.ts";
+import { failed, namesIn, tell, withoutFence } from "./tell.ts";
 
 /** The model answers the request, and the answer is written into the file. */
 export interface Composing {

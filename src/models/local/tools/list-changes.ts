@@ -2,7 +2,8 @@
 import type { Deed } from "./deed.ts";
 import { calling, type DeedStep, inFile, isMissing, tooLong, wholeText, writing } from "./file-steps.ts";
 import { bare, itemsOf } from "./given-words.ts";
-import { type MadeCall, tell } from "./tell.ts";
+import type { MadeCall } from "./made-call.ts";
+import { tell } from "./tell.ts";
 
 export function adding({ file, text }: Extract<Deed, { does: "add" }>, made: readonly MadeCall[]): DeedStep {
   const isWritten = made.at(-1)?.name === "write_file";

@@ -10,8 +10,9 @@ import type { Deed } from "./deed.ts";
 import { deedIn } from "./deeds.ts";
 import { filesMentioned, withoutAgentsOwn } from "./details.ts";
 import { IS_NAME } from "./file-steps.ts";
+import type { MadeCall } from "./made-call.ts";
 import { toolsOfServers } from "./server-tools.ts";
-import { type MadeCall, namesIn, tell } from "./tell.ts";
+import { namesIn, tell } from "./tell.ts";
 import { askedIn } from "./tool-use.ts";
 
 interface Tools {

@@ -1,7 +1,8 @@
 /** What is looked up in the notes and in what was said before, and what is taken out of the notes. */
 import { SAYS, sharesWords } from "../../../lib/recall.ts";
 import { calling, type DeedStep, tooLong, wholeText, writing } from "./file-steps.ts";
-import { type MadeCall, namesIn, tell, withoutFence } from "./tell.ts";
+import type { MadeCall } from "./made-call.ts";
+import { namesIn, tell, withoutFence } from "./tell.ts";
 
 const NOTHING_NOTED = "I have noted nothing yet. Say “Remember that …”, and I will.";
 

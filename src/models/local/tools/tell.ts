@@ -4,16 +4,8 @@
  */
 
 import { formulaIn, unitFor } from "./formula.ts";
+import { inputOf, type MadeCall } from "./made-call.ts";
 import { asksForOtherTime, otherTime } from "./other-days.ts";
-
-/** A call that was made, with what came back. */
-export interface MadeCall {
-  name: string;
-  /** JSON text of an object, if its writer kept to it. */
-  input: string;
-  output: string;
-  isError: boolean;
-}
 
 /** Names of files that one answer has room for. */
 const MAX_NAMES = 40;
@@ -42,16 +34,6 @@ export function tell({ name, input, output, isError }: MadeCall, question: strin
       return `I have deleted ${given.name}.`;
     default:
       return said;
-  }
-}
-
-/** Null for none that is an object: another model, or a client, may have written anything. */
-export function inputOf(text: string): Record<string, unknown> | null {
-  try {
-    const input: unknown = JSON.parse(text);
-    return typeof input === "object" && !Array.isArray(input) ? (input as Record<string, unknown> | null) : null;
-  } catch {
-    return null;
   }
 }
 

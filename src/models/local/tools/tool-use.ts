@@ -5,8 +5,8 @@ import { type ModelMessage, type ModelRequest, messagesIn } from "../../engine.t
 import type { Deed } from "./deed.ts";
 import { deedIn } from "./deeds.ts";
 import { QUOTATIONS } from "./given-words.ts";
+import type { MadeCall } from "./made-call.ts";
 import { isToolName, type ToolName } from "./offered.ts";
-import type { MadeCall } from "./tell.ts";
 
 export interface ToolUse {
   /** The last message of the user. */
