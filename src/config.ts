@@ -2,6 +2,7 @@ import { accessSync, constants, readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { isSetting, keyOf, type Setting } from "./config/forms.ts";
 import { SETTINGS } from "./config/settings.ts";
+import { messageOf } from "./lib/message-of.ts";
 import { formatMoney, type Micros } from "./lib/money.ts";
 import { nearest } from "./lib/nearest.ts";
 import { describeSystemError } from "./lib/system-error.ts";
@@ -226,6 +227,6 @@ function tomlError(text: string): string | null {
     Bun.TOML.parse(text);
     return null;
   } catch (error) {
-    return (error instanceof Error ? error.message : String(error)).replace(/^TOML Parse error: /, "");
+    return messageOf(error).replace(/^TOML Parse error: /, "");
   }
 }

@@ -1,6 +1,7 @@
 import { createHash, type Hash } from "node:crypto";
 import { Decrypter, Encrypter } from "age-encryption";
 import { createTarDecoder, createTarPacker, type TarHeader } from "modern-tar";
+import { messageOf } from "../lib/message-of.ts";
 import { streamOf } from "../lib/stream-of.ts";
 
 /**
@@ -144,7 +145,7 @@ export async function readArchive<About>(
     if (other !== null) throw (other as { error: unknown }).error;
     throw error instanceof ArchiveError
       ? error
-      : new ArchiveError(`it is damaged: ${wordsOf(error)}`, { cause: error });
+      : new ArchiveError(`it is damaged: ${messageOf(error)}`, { cause: error });
   }
   if (summary === null) throw new ArchiveError("it is incomplete: its end is missing");
   const { files, bytes, sha256 } = tally.end();
@@ -227,8 +228,6 @@ async function open(archive: Source, passphrase: string | null): Promise<Readabl
 }
 
 const decompress = (stream: Bytes): Bytes => stream.pipeThrough(new DecompressionStream(ZSTD) as Transform);
-
-const wordsOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** Whether a file of this name would be encrypted. */
 export const isEncrypted = (name: string): boolean => name.endsWith(".age");

@@ -2,6 +2,7 @@ import { link, mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { S3Client } from "bun";
 import { shortageOf } from "../lib/free-space.ts";
+import { messageOf } from "../lib/message-of.ts";
 import { syncFolder } from "../lib/private-file.ts";
 import { streamOf } from "../lib/stream-of.ts";
 import { describeSystemError, hasCode } from "../lib/system-error.ts";
@@ -240,7 +241,7 @@ function inSteps(content: Blob, read: <T>(step: Promise<T>) => Promise<T>): Sour
 }
 
 function explain(what: string, error: unknown): Error {
-  const words = error instanceof Error ? error.message : String(error);
+  const words = messageOf(error);
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
   const fix =
     code === "ERR_S3_MISSING_CREDENTIALS"

@@ -4,6 +4,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { mkdir, open, readdir, readFile, rename, rm, writeFile as writeText } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { shortageOf } from "../lib/free-space.ts";
+import { messageOf } from "../lib/message-of.ts";
 import { makePrivateFolder, syncFolder } from "../lib/private-file.ts";
 import { describeSystemError } from "../lib/system-error.ts";
 import { SCHEMA_VERSION } from "../storage/migrate.ts";
@@ -107,7 +108,7 @@ function integrityOf(path: string): string {
     if (row?.integrity_check !== "ok") return row?.integrity_check ?? "no answer";
     return broken === null ? "ok" : `a row of ${broken.table} refers to one that is missing`;
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return messageOf(error);
   }
 }
 

@@ -1,6 +1,7 @@
 import { Database } from "bun:sqlite";
 import fs from "node:fs";
 import { join } from "node:path";
+import { messageOf } from "../lib/message-of.ts";
 import { copyPrivateFile, makePrivateFolder, syncFolder } from "../lib/private-file.ts";
 import { waitForOthers } from "../storage/connection.ts";
 import { lockDataFolder } from "../storage/lock.ts";
@@ -74,7 +75,7 @@ function findingOf(path: string, version: number): string | null {
     const row = sqlite.query<{ quick_check: string }, []>("PRAGMA quick_check(1)").get();
     return row?.quick_check === "ok" ? null : (row?.quick_check ?? "no answer");
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return messageOf(error);
   }
 }
 

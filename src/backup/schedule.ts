@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { DAY_MS, HOUR_MS } from "../lib/calendar.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
+import { messageOf } from "../lib/message-of.ts";
 import { readPrivateJson, writePrivateFile } from "../lib/private-file.ts";
 import { untilAborted } from "../lib/until-aborted.ts";
 import { type Destination, type StoredBackup, scheduledAt, scheduledName } from "./destination.ts";
@@ -188,5 +189,3 @@ export function createBackupSchedule(parts: ScheduleParts): BackupSchedule {
     settled: async () => void (await running),
   };
 }
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

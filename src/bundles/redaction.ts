@@ -1,3 +1,4 @@
+import { decodeUtf8 } from "../lib/utf8.ts";
 import type { InSlices } from "../limits/slices.ts";
 import { createRedactor } from "../secrets/redaction.ts";
 
@@ -20,19 +21,10 @@ export async function createRedaction(secrets: ReadonlyMap<string, string>, inSl
   return {
     text,
     async bytes(bytes) {
-      const plain = await inSlices(() => decoded(bytes));
+      const plain = await inSlices(() => decodeUtf8(bytes));
       const before = plain ?? Buffer.from(bytes).toString("latin1");
       const after = await (plain === null ? binary : text)(before);
       return after === before ? bytes : Buffer.from(after, plain === null ? "latin1" : "utf8");
     },
   };
-}
-
-/** With a byte order mark, if there is one; null for what is not UTF-8. */
-function decoded(bytes: Uint8Array): string | null {
-  try {
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    return null;
-  }
 }

@@ -1,11 +1,11 @@
 import { z } from "zod";
 import { hoursOfDay, seconds, timeZoneName } from "../lib/time-forms.ts";
+import { MAX_MESSAGE } from "../limits/message-length.ts";
 import { CONVERSATIONS, WHEN_MISSED } from "../schedules/choices.ts";
 import type { ScheduleSettings } from "../schedules/schedules.ts";
 import type { Schedule } from "../schedules/schema.ts";
 import { jsonOf, label, MAX_LABEL, refusal } from "./format.ts";
 
-const MAX_MESSAGE = 32_000;
 const message = z.lazy(() =>
   z.string().refine((text) => text.isWellFormed() && text.trim() !== "" && [...text].length <= MAX_MESSAGE, {
     error: `text that is not blank, at most ${MAX_MESSAGE} characters`,

@@ -2,6 +2,7 @@
  * tar, as far as bundles need it (POSIX ustar, with pax headers for long names). Reading trusts nothing: an archive is a
  * stranger's, and no header makes it hold more memory, or do more work, than a file of a bundle may.
  */
+import { decodeUtf8 } from "../lib/utf8.ts";
 
 export interface TarFile {
   name: string;
@@ -197,11 +198,9 @@ function parsePax(meta: Buffer): { name?: string; size?: number } {
 }
 
 function textOf(bytes: Uint8Array): string {
-  try {
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    throw new TarError("it has a name that is not UTF-8");
-  }
+  const text = decodeUtf8(bytes);
+  if (text === null) throw new TarError("it has a name that is not UTF-8");
+  return text;
 }
 
 /** Bytes of a stream, as many as are asked for. */

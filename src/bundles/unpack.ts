@@ -4,6 +4,7 @@ import { Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
 import type { IndexedFile } from "../agents/workspace-files.ts";
 import { AppError } from "../lib/app-error.ts";
+import { decodeUtf8 } from "../lib/utf8.ts";
 import type { ScheduleSettings } from "../schedules/schedules.ts";
 import { syncFolderSoon, writeNewFileSoon } from "../workspace/disk.ts";
 import { foldName, NO_NAMES, type PathEntry, parseFileName, pathEntries, refuseClash } from "../workspace/file-name.ts";
@@ -214,7 +215,7 @@ function createSkillReader(leftOut: (name: string) => void) {
           `skills: expected at most ${most}, each of at most ${filesOfSkill} files, with ${skillBytes} bytes`,
         );
       }
-      const text = textOf(await entry.bytes(BUNDLE_BOUNDS.fileBytes));
+      const text = decodeUtf8(await entry.bytes(BUNDLE_BOUNDS.fileBytes));
       if (text === null) return leftOut(name);
       skills.set(skill, texts.set(file, text));
     },
@@ -228,14 +229,6 @@ function isSkillFile(skill: string, file: string): boolean {
     return /^[a-z0-9-]{1,64}$/.test(skill);
   } catch {
     return false;
-  }
-}
-
-function textOf(bytes: Uint8Array): string | null {
-  try {
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    return null;
   }
 }
 

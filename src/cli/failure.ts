@@ -31,7 +31,7 @@ export function explain(error: unknown): { line: string | null; exitCode: number
   if (error instanceof ConfigError) return { line: error.problems.map(lineOf).join("\n"), exitCode: BAD_CONFIG };
   const exitCode = error instanceof UsageError ? WRONG_USAGE : FAILED;
   const { message, next } =
-    error instanceof RoostError ? explainError(error) : { message: messageOf(error), next: null };
+    error instanceof RoostError ? explainError(error) : { message: readableMessage(error), next: null };
   const advice = error instanceof Failure ? error.next : next;
   return { line: lineOf(advice === null ? message : `${message.replace(/\.$/, "")}; ${advice}`), exitCode };
 }
@@ -39,7 +39,7 @@ export function explain(error: unknown): { line: string | null; exitCode: number
 const lineOf = (words: string): string => `roost: ${words.replaceAll(/\s*\n\s*/g, " ")}`;
 
 /** The message to show a person. */
-export function messageOf(error: unknown): string {
+export function readableMessage(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if ("code" in error && error.code === "SQLITE_BUSY") return "the database was busy for five seconds; try again";
   const unnamed = "code" in error && String(error.code).startsWith("SQLITE_") ? "the database" : "a file";

@@ -1,3 +1,4 @@
+import { messageOf } from "../lib/message-of.ts";
 import { createFairPlaces } from "../limits/fair-places.ts";
 import type { FairTurns } from "../limits/fair-turns.ts";
 import { OUTGOING } from "../limits/outgoing.ts";
@@ -202,6 +203,6 @@ const cancelled = (): EgressError => new EgressError("cancelled", "the request w
 function egressErrorOf(thrown: unknown, isAborted: boolean): EgressError {
   if (thrown instanceof EgressError) return thrown;
   if (isAborted) return cancelled();
-  const reason = thrown instanceof Error ? thrown.message : String(thrown);
+  const reason = messageOf(thrown);
   return new EgressError("protocol", `the request failed: ${reason}`, { cause: thrown });
 }

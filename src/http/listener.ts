@@ -1,10 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { AppError } from "../lib/app-error.ts";
 import type { Log } from "../lib/log.ts";
+import { isLoopbackAddress } from "../lib/loopback.ts";
 import { errorAnswer, toAppError } from "./answer.ts";
 import { createPace } from "./pace.ts";
 import { reachableUrl } from "./reachable-url.ts";
-import { clientAddress, declaredLength, isLoopbackAddress, isOwnHost, namesClient, requestIdOf } from "./request.ts";
+import { clientAddress, declaredLength, isOwnHost, namesClient, requestIdOf } from "./request.ts";
 
 export interface ListenOptions {
   hostname: string;

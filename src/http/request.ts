@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { isIP } from "node:net";
+import { isLoopbackAddress, isLoopbackName } from "../lib/loopback.ts";
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
@@ -58,13 +59,8 @@ const isForwarded = (request: Request): boolean =>
   request.headers.has("via") ||
   request.headers.keys().some((name) => name.startsWith("x-forwarded-"));
 
-export const isLoopbackAddress = (address: string): boolean => address === "::1" || /^(::ffff:)?127\./.test(address);
-
 /** Whether a `Host` header is a loopback name. */
-function isLoopbackHost(hostHeader: string | null): boolean {
-  const name = hostNameOf(hostHeader);
-  return name === "localhost" || name === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(name);
-}
+const isLoopbackHost = (hostHeader: string | null): boolean => isLoopbackName(hostNameOf(hostHeader));
 
 /**
  * Whether a request comes from this machine itself. A proxy on it connects from loopback too, so forwarded requests and

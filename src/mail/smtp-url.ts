@@ -1,3 +1,4 @@
+import { isLoopbackName } from "../lib/loopback.ts";
 export interface SmtpServer {
   /** Host and port, safe to show. */
   name: string;
@@ -20,7 +21,7 @@ export function parseSmtpUrl(smtpUrl: string): SmtpServer | null {
     const port = Number(url.port) || (secure ? 465 : 587);
     const user = decodeURIComponent(url.username);
     const auth = user === "" ? null : { user, pass: decodeURIComponent(url.password) };
-    const loopback = host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
+    const loopback = isLoopbackName(url.hostname);
     return { name: `${url.hostname}:${port}`, host, port, secure, loopback, auth };
   } catch {
     return null;

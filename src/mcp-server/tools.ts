@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { idForm } from "../lib/forms.ts";
+import { MAX_MESSAGE } from "../limits/message-length.ts";
 import { decodeText } from "../workspace/workspace.ts";
 import type { RunView } from "./run-view.ts";
 
@@ -111,7 +112,7 @@ export const TOOLS: readonly McpTool[] = [
       "conversationId, the message belongs to the agent's default conversation.",
     input: z.object({
       agentId,
-      message: z.string().min(1).max(32_000).describe("What to say to the agent, as to a person"),
+      message: z.string().min(1).max(MAX_MESSAGE).describe("What to say to the agent, as to a person"),
       conversationId: idForm("conv").optional().describe("The conversation to go on with, from an earlier result"),
     }),
     output: RunOutput,

@@ -6,6 +6,7 @@ import {
   SdkHttpError,
 } from "@modelcontextprotocol/client";
 import { EgressError, type EgressFault } from "../egress/refusal.ts";
+import { messageOf } from "../lib/message-of.ts";
 import { AUTHORIZE_AGAIN, ServerError, said } from "./server-error.ts";
 
 /** Faults before anything has reached the server. */
@@ -49,7 +50,7 @@ export function failureOf(thrown: unknown): ServerError {
   if (thrown instanceof SdkError && thrown.code === SdkErrorCode.RequestTimeout) {
     return failed("unknown", "it did not answer in time");
   }
-  return failed("unknown", said(thrown instanceof Error ? thrown.message : String(thrown)));
+  return failed("unknown", said(messageOf(thrown)));
 }
 
 /** The error itself, or what has caused it. */

@@ -11,6 +11,7 @@ import { type Clock, secondsUntil } from "../lib/clock.ts";
 import { idForm } from "../lib/forms.ts";
 import { requireSchema } from "../lib/json-schema.ts";
 import type { Caller } from "../limits/caller.ts";
+import { MAX_MESSAGE } from "../limits/message-length.ts";
 import type { Conversations } from "./conversations.ts";
 import { createEventStreams, type EventStreamParts, eventRoute } from "./event-routes.ts";
 import type { EventLog } from "./events/event-log.ts";
@@ -48,7 +49,7 @@ const SCHEMA = "a JSON Schema, as an object";
 const senderPart = trimmedText(1, 200).optional();
 const MessageInput = z.lazy(() =>
   z.object({
-    message: spokenText(32_000),
+    message: spokenText(MAX_MESSAGE),
     sender: z
       .object({ type: senderPart, id: senderPart, name: senderPart }, { error: "an object with type, id and name" })
       .nullish(),

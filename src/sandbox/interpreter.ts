@@ -2,6 +2,7 @@
  * QuickJS in WebAssembly, with a memory that cannot grow past its maximum. Only text crosses the border: a script has its
  * input, `console` and what the language itself offers; no timers, no modules, nothing of the process around it.
  */
+
 import variant from "@jitl/quickjs-wasmfile-release-sync";
 import wasmFile from "@jitl/quickjs-wasmfile-release-sync/wasm" with { type: "file" };
 import {
@@ -11,6 +12,7 @@ import {
   type QuickJSHandle,
   type QuickJSWASMModule,
 } from "quickjs-emscripten-core";
+import { messageOf } from "../lib/message-of.ts";
 import { type Job, LIMITS, MIB_BYTES, SOURCE_NAME, type Thrown } from "./protocol.ts";
 
 export type Ending = { type: "result"; json: string | null } | { type: "thrown"; error: Thrown };
@@ -79,7 +81,7 @@ export async function createInterpreter(): Promise<Interpreter> {
         return runJob(guest, job, write);
       } catch (error) {
         // The module itself has failed, for lack of memory or by a fault of QuickJS. Nothing in it can be used any more.
-        const message = error instanceof Error ? error.message : String(error);
+        const message = messageOf(error);
         return thrown({ name: "InternalError", message: `the interpreter failed: ${message}`, stack: "" });
       }
     },

@@ -1,6 +1,8 @@
 /** What holds on this machine: found out by trying, in a process that is locked as those for scripts are. */
+
 import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import { messageOf } from "../lib/message-of.ts";
 import { type Child, startChild } from "./child.ts";
 import { type Attempts, ERRNO, LIMITS, type Start, scriptNiceness, type Tries } from "./protocol.ts";
 
@@ -126,7 +128,7 @@ async function attempt(level: Exclude<Level, "none">, program?: Program) {
     await child.gone;
     return { attempts, reached, fault: child.fault() ?? "its process died as it started" };
   } catch (error) {
-    return { attempts: null, reached, fault: error instanceof Error ? error.message : String(error) };
+    return { attempts: null, reached, fault: messageOf(error) };
   }
 }
 

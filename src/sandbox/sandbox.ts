@@ -2,8 +2,10 @@
  * Runs scripts that nobody has to trust. Each gets a process of its own, which is locked before it sees the script and is
  * killed after it. One or two locked processes stand ready while scripts come, so that none waits for a start.
  */
+
 import { availableParallelism } from "node:os";
 import { createFairQueue, type FairQueue } from "../lib/fair-queue.ts";
+import { messageOf } from "../lib/message-of.ts";
 import { createSlots } from "../limits/slots.ts";
 import type { Child, Outcome } from "./child.ts";
 import { type Level, type Probe, probeLevel, startLocked } from "./probe.ts";
@@ -81,7 +83,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
 
   function probeOnce(): Promise<Probe> {
     probing ??= probe()
-      .catch((error): Probe => ({ level: "none", detail: error instanceof Error ? error.message : String(error) }))
+      .catch((error): Probe => ({ level: "none", detail: messageOf(error) }))
       .then((found) => {
         level = found.level;
         if (level === "none") log.warn({ reason: found.detail }, "scripts are off: nothing here can lock them in");

@@ -5,9 +5,11 @@
  * born inside. The second stage loads QuickJS, gives up the executable too, filters system calls on all threads at once, and
  * only then reads the script. From there on, its two pipes are all it has.
  */
+
 import { ptr } from "bun:ffi";
 import { closeSync, readFileSync, readSync, writeFileSync, writeSync } from "node:fs";
 import { cString } from "../lib/c-string.ts";
+import { messageOf } from "../lib/message-of.ts";
 import { volunteerForOutOfMemory } from "../lib/out-of-memory.ts";
 import { tryForbidden } from "./attempts.ts";
 import { landlockAbi, NETWORK_ABI, restrictToReading } from "./landlock.ts";
@@ -34,7 +36,7 @@ export function enterSandbox(role: string, startJson: string): never {
 
 /** Tells the host why, as long as nothing of a script is here. */
 function giveUp(error: unknown): never {
-  send({ type: "fault", reason: error instanceof Error ? error.message : String(error) });
+  send({ type: "fault", reason: messageOf(error) });
   process.exit(1);
 }
 

@@ -2,6 +2,7 @@ import type { FoundAgent } from "../agents/agents.ts";
 import { AppError } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import { wallTimeAt } from "../lib/wall-time.ts";
+import { MAX_MESSAGE } from "../limits/message-length.ts";
 import type { Conversations } from "../messages/conversations.ts";
 import type { Messages } from "../messages/messages.ts";
 import type { Runs } from "../messages/runs/runs.ts";
@@ -14,8 +15,6 @@ import type { Schedule, Slot } from "./schema.ts";
 
 /** A time that is looked at later than this has passed while the host did not run, or its clock was elsewhere. */
 const LATE_MS = 60_000;
-/** Characters of a message (docs/contract/api.md, Sizes). */
-const MAX_MESSAGE = 32_000;
 const NO_DUTIES = `${DUTIES_FILE} has nothing but headings and comments`;
 
 export interface DecidingParts {

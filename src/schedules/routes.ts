@@ -7,6 +7,7 @@ import { pageOf, pageQuery, toPage } from "../http/paging.ts";
 import { type Asked, type Route, route } from "../http/route.ts";
 import { idForm } from "../lib/forms.ts";
 import { hoursOfDay, seconds, timeZoneName } from "../lib/time-forms.ts";
+import { MAX_MESSAGE } from "../limits/message-length.ts";
 import { CONVERSATIONS, WHEN_MISSED } from "./choices.ts";
 import type { Deciding } from "./deciding.ts";
 import { ScheduleRecord, SlotRecord, showSchedule, showSlot } from "./record.ts";
@@ -23,7 +24,7 @@ const SCHEDULE = `${SCHEDULES}/:scheduleId` as const;
 
 const fields = () => ({
   name: trimmedText(1, 100),
-  message: spokenText(32_000).describe("What the agent is told each time"),
+  message: spokenText(MAX_MESSAGE).describe("What the agent is told each time"),
   cron: z
     .string({ error: "five fields" })
     .max(200, { error: "five fields" })

@@ -1,5 +1,6 @@
 import { AppError } from "../lib/app-error.ts";
 import { isObject } from "../lib/is-object.ts";
+import { messageOf } from "../lib/message-of.ts";
 import { UntrustedError } from "../lib/untrusted.ts";
 import type { Skills } from "./skills.ts";
 
@@ -59,7 +60,7 @@ export const createCodeRunner =
     } catch (error) {
       // A script may throw, and print, what it was given.
       if (!filled.isTainted) throw error;
-      throw new UntrustedError(error instanceof Error ? error.message : String(error), { cause: error });
+      throw new UntrustedError(messageOf(error), { cause: error });
     }
   };
 

@@ -93,12 +93,15 @@ function switchToWal(sqlite: Database): void {
       sqlite.run("PRAGMA journal_mode = WAL");
       return;
     } catch (error) {
-      const isBusy = error instanceof Error && "code" in error && String(error.code).startsWith("SQLITE_BUSY");
-      if (!isBusy || tries === 100) throw error;
+      if (!isBusy(error) || tries === 100) throw error;
       Bun.sleepSync(50);
     }
   }
 }
+
+/** Whether another process holds what was asked for. */
+export const isBusy = (error: unknown): boolean =>
+  error instanceof Error && "code" in error && String(error.code).startsWith("SQLITE_BUSY");
 
 /** A larger one would keep a start, or a command, waiting: the server checks it in the background. */
 export const CHECKED_AT_OPEN_BYTES = 32 * 1024 * 1024;

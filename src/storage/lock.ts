@@ -2,7 +2,7 @@ import { Database } from "bun:sqlite";
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createPrivateFile } from "../lib/private-file.ts";
-import { openError, waitForOthers } from "./connection.ts";
+import { isBusy, openError, waitForOthers } from "./connection.ts";
 
 /** Keeps locks from being garbage-collected, which would release them. */
 const held = new Set<Database>();
@@ -117,6 +117,3 @@ function isHeld(path: string): boolean {
     lock?.close();
   }
 }
-
-const isBusy = (error: unknown): boolean =>
-  error instanceof Error && "code" in error && String(error.code).startsWith("SQLITE_BUSY");

@@ -1,9 +1,6 @@
 import { z } from "zod";
 import { isLabel } from "../lib/label.ts";
 
-/** Of a message to an agent, as of a person's. */
-export const MAX_MESSAGE = 32_000;
-
 /**
  * Text of 1 to `most` characters without the blanks around it. The model is not told these bounds, which it hardly ever
  * meets: descriptions of tools take up its context.

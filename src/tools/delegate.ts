@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { newId } from "../lib/id.ts";
-import { briefLabel, briefText, MAX_MESSAGE } from "./brief-text.ts";
+import { MAX_MESSAGE } from "../limits/message-length.ts";
+import { briefLabel, briefText } from "./brief-text.ts";
 import type { AgentsPort } from "./ports.ts";
 import { DELEGATE, type Tool } from "./tool.ts";
 

@@ -1,3 +1,4 @@
+import { messageOf } from "../lib/message-of.ts";
 import { fence, neutralise } from "../lib/untrusted.ts";
 import { MAX_FILE_BYTES } from "../workspace/workspace.ts";
 import type { PolicyPorts } from "./ports.ts";
@@ -32,7 +33,7 @@ export async function keepShort(
     const part = Buffer.byteLength(output) <= MAX_FILE_BYTES ? "all of it is" : `the first ${size} KiB of it are`;
     kept = `${part} in ${await ports.keepOutput({ ...context, isTainted }, tool, output)}: read_file shows the lines you name`;
   } catch (error) {
-    kept = `the rest could not be kept: ${error instanceof Error ? error.message : String(error)}`;
+    kept = `the rest could not be kept: ${messageOf(error)}`;
   }
   const mark = markOf(text.length, kept);
   return { output: shown(head(text, room - mark.length)) + mark, isError, isUntrusted };

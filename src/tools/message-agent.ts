@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { newId } from "../lib/id.ts";
-import { briefText, MAX_MESSAGE } from "./brief-text.ts";
+import { MAX_MESSAGE } from "../limits/message-length.ts";
+import { briefText } from "./brief-text.ts";
 import type { AgentsPort } from "./ports.ts";
 import { MESSAGE_AGENT, type Tool } from "./tool.ts";
 

@@ -1,6 +1,7 @@
 import { hashOfJson } from "../lib/canonical-json.ts";
 import { newId } from "../lib/id.ts";
 import { isTooDeep, MAX_JSON_DEPTH } from "../lib/json-depth.ts";
+import { messageOf } from "../lib/message-of.ts";
 import { keepShort } from "./long-output.ts";
 import type { PolicyPorts } from "./ports.ts";
 import { type RunResult, runTool } from "./run-tool.ts";
@@ -72,7 +73,7 @@ export async function callTool(
       await ports.noteChange(context, tool.name, context.goAhead ?? null);
     } catch (error) {
       ports.count(countedAs(tool), "refused");
-      return refusal(error instanceof Error ? error.message : String(error));
+      return refusal(messageOf(error));
     }
   }
   const result = await runTool(read, { ...context, basis: decision.basis });
@@ -93,7 +94,7 @@ function ask({ tool, input }: ReadCall, context: CallContext, ports: PolicyPorts
     return { waitsFor: { kind: "approval", id: newId("appr") }, input, basis };
   } catch (error) {
     ports.count(countedAs(tool), "refused");
-    return refusal(error instanceof Error ? error.message : String(error));
+    return refusal(messageOf(error));
   }
 }
 

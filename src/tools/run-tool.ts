@@ -1,3 +1,4 @@
+import { messageOf } from "../lib/message-of.ts";
 import { untilAborted } from "../lib/until-aborted.ts";
 import { UntrustedError } from "../lib/untrusted.ts";
 import type { Tool, ToolContext, ToolResult, Waiting } from "./tool.ts";
@@ -26,7 +27,7 @@ export async function runTool(
   } catch (error) {
     if (late.signal.aborted) return failed(`${tool.name} did not finish within ${tool.deadlineMs / 1000} seconds`);
     // An error may repeat what a stranger said.
-    const message = error instanceof Error ? error.message : String(error);
+    const message = messageOf(error);
     return { ...failed(message), isUntrusted: isUntrusted || error instanceof UntrustedError };
   } finally {
     clearTimeout(timer);

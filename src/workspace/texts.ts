@@ -1,6 +1,7 @@
+import { decodeUtf8 } from "../lib/utf8.ts";
 import { type Jail, openJail } from "./jail.ts";
 import type { FileVersion } from "./jail-portable.ts";
-import { MAX_FILE_BYTES, textOf } from "./workspace.ts";
+import { MAX_FILE_BYTES } from "./workspace.ts";
 
 /** The texts that every prompt of an agent begins with. */
 export interface Texts {
@@ -86,7 +87,7 @@ const isSame = (was: FileVersion, is: FileVersion | null): boolean =>
 
 function readText(name: string, read: (name: string) => Buffer | null): FileText | null {
   const bytes = read(name);
-  const text = bytes && textOf(bytes);
+  const text = bytes && decodeUtf8(bytes);
   return text === null ? null : { name, text };
 }
 

@@ -1,9 +1,11 @@
 /** An agent's files on disk: `<data>/instances/<instanceId>/agents/<slug>/`. Knows no database. */
+
 import { createHash, randomUUID } from "node:crypto";
 import fs from "node:fs";
 import { join } from "node:path";
 import { AppError } from "../lib/app-error.ts";
 import { hasCode } from "../lib/system-error.ts";
+import { decodeUtf8 } from "../lib/utf8.ts";
 import { refuseOverQuota } from "../limits/account-limits.ts";
 import { syncFolderSoon } from "./disk.ts";
 import { parseFileName, refuseClash, type StandingNames } from "./file-name.ts";
@@ -171,18 +173,9 @@ function bytesOf(name: string, content: string | Uint8Array | null, field: strin
 
 /** Decodes a body or file, keeping a byte order mark. Throws `invalid_request` if it is not UTF-8. */
 export function decodeText(bytes: Uint8Array): string {
-  const text = textOf(bytes);
+  const text = decodeUtf8(bytes);
   if (text === null) throw new AppError("invalid_request", "content: expected UTF-8 text");
   return text;
-}
-
-/** Null for what is not UTF-8. */
-export function textOf(bytes: Uint8Array): string | null {
-  try {
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    return null;
-  }
 }
 
 /** 132 bits of SHA-256, in quotes, as the header requires. */

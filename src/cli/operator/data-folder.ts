@@ -9,7 +9,7 @@ import { waitForOthers } from "../../storage/connection.ts";
 import { lockDataFolder, serverOf } from "../../storage/lock.ts";
 import { SCHEMA_VERSION, schemaVersion } from "../../storage/migrate.ts";
 import { makePrivate, PRIVATE_FILES } from "../../storage/private-folder.ts";
-import { Failure, messageOf } from "../failure.ts";
+import { Failure, readableMessage } from "../failure.ts";
 import { note } from "../output.ts";
 import { roost } from "./advice.ts";
 import { readPassphraseFile } from "./passphrase.ts";
@@ -73,7 +73,7 @@ export async function readCheckedConfig(options: ServeSettings): Promise<LoadedC
   try {
     if (backupPassphraseFile !== null) readPassphraseFile(backupPassphraseFile);
   } catch (error) {
-    throw new ConfigError(`ROOST_BACKUP_PASSPHRASE_FILE: ${messageOf(error)}`);
+    throw new ConfigError(`ROOST_BACKUP_PASSPHRASE_FILE: ${readableMessage(error)}`);
   }
   if (wallet === null || (await hasValidChecksum(wallet as Address))) return loaded;
   throw new ConfigError(

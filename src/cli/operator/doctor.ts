@@ -1,4 +1,4 @@
-import { messageOf } from "../failure.ts";
+import { readableMessage } from "../failure.ts";
 import { colours, printJson, say, sayBeside, terminalColumns } from "../output.ts";
 import { checkBackups } from "./check-backups.ts";
 import { checkDatabase, checkDisk } from "./check-data.ts";
@@ -40,7 +40,7 @@ export async function runDoctor({ json, ...options }: DataOptions & { json?: tru
 
 /** Messages of thrown errors end with the fix, after the last semicolon. */
 function unexpected(error: unknown): Finding {
-  const words = messageOf(error);
+  const words = readableMessage(error);
   const at = words.lastIndexOf("; ");
   return at < 0
     ? fail(words, "fix what the message names, then run this again")

@@ -1,3 +1,4 @@
+import { decodeUtf8 } from "../../lib/utf8.ts";
 import { Failure } from "../failure.ts";
 
 /**
@@ -12,10 +13,7 @@ export async function readInput(what: string, maxBytes: number): Promise<string>
     if (size > maxBytes + 2) throw new Failure(`${what} is longer than ${maxBytes / 1024} KiB`);
     chunks.push(chunk);
   }
-  try {
-    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(Buffer.concat(chunks));
-    return text.replace(/\r?\n$/, "");
-  } catch (cause) {
-    throw new Failure(`${what} is not UTF-8 text`, "encode it first, as base64 for example", { cause });
-  }
+  const text = decodeUtf8(Buffer.concat(chunks));
+  if (text === null) throw new Failure(`${what} is not UTF-8 text`, "encode it first, as base64 for example");
+  return text.replace(/\r?\n$/, "");
 }

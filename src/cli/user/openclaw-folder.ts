@@ -11,6 +11,7 @@ import {
   WORKSPACE_PART,
 } from "../../bundles/format.ts";
 import { tarEnd, tarHeader, tarPadding } from "../../bundles/tar.ts";
+import { decodeUtf8 } from "../../lib/utf8.ts";
 import { parseFileName } from "../../workspace/file-name.ts";
 import { Failure } from "../failure.ts";
 
@@ -49,12 +50,9 @@ export function skillInOpenClaw(folder: string, skill: string): Record<string, s
 
 /** Throws where it is no text: it would become another file. */
 function textOf(path: string): string {
-  try {
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(readFileSync(path));
-  } catch (error) {
-    if (!(error instanceof TypeError)) throw error;
-    throw new Failure(`${path} is not UTF-8 text`, "expected a skill of text files: save it as UTF-8, or leave it out");
-  }
+  const text = decodeUtf8(readFileSync(path));
+  if (text !== null) return text;
+  throw new Failure(`${path} is not UTF-8 text`, "expected a skill of text files: save it as UTF-8, or leave it out");
 }
 
 /** Settings, of OpenClaw and of what it was called before. They name secrets, and start programs. */

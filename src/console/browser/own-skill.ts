@@ -1,4 +1,5 @@
 import { describeHidden, findHidden } from "../../lib/hidden-characters.ts";
+import { decodeUtf8 } from "../../lib/utf8.ts";
 import { make, makeButton, part, reportErrors } from "./dom.ts";
 import { ToldError } from "./told-error.ts";
 import { visible, visibleFile } from "./visible-text.ts";
@@ -70,15 +71,10 @@ async function readFiles(given: readonly File[], inFolder: boolean): Promise<Fil
 const rank = (name: string): number => (name === "SKILL.md" ? 0 : 1);
 
 async function textOf(file: File, name: string): Promise<string> {
-  try {
-    // A byte order mark is part of what is pinned.
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(await file.arrayBuffer());
-  } catch {
-    throw new ToldError(
-      `${name} is not text in UTF-8`,
-      "Leave it out, or save it as text. Then choose the files again.",
-    );
-  }
+  // A byte order mark is part of what is pinned.
+  const text = decodeUtf8(await file.arrayBuffer());
+  if (text !== null) return text;
+  throw new ToldError(`${name} is not text in UTF-8`, "Leave it out, or save it as text. Then choose the files again.");
 }
 
 /** Rounded up, so that what is too large never looks as if it fitted. */

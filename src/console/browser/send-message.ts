@@ -1,4 +1,5 @@
 import type { AgentIds } from "../../../clients/typescript/src/index.ts";
+import { MAX_MESSAGE } from "../../limits/message-length.ts";
 import { roost } from "./api.ts";
 import { figure } from "./dom.ts";
 import { AGENT } from "./records.ts";
@@ -6,8 +7,6 @@ import { ToldError } from "./told-error.ts";
 
 /** Without an answer a message is sent again with the same key, so it is stored only once. */
 const RETRIES = 5;
-/** In characters (docs/contract/api.md, Sizes). */
-const MAX_LENGTH = 32_000;
 /** What is being sent, by agent and conversation. */
 const sending = new Map<string, Promise<unknown>>();
 
@@ -21,11 +20,11 @@ export function sendMessage(
   message: string,
 ): Promise<{ runId: string; messageId: string }> {
   const length = [...message].length;
-  if (length > MAX_LENGTH)
+  if (length > MAX_MESSAGE)
     return Promise.reject(
       new ToldError(
         `this message has ${figure(length)} characters`,
-        `At most ${figure(MAX_LENGTH)} fit in one: shorten it.`,
+        `At most ${figure(MAX_MESSAGE)} fit in one: shorten it.`,
       ),
     );
   const place = `${agent.agentId} ${conversationId}`;

@@ -1,4 +1,5 @@
 /** Where the host says who it is as a client, for authorization servers that read it instead of registering clients. */
+import { isLoopbackName } from "../../lib/loopback.ts";
 export const CLIENT_PATH = "/v1/oauth/client";
 /** Where authorization servers send browsers back to. */
 export const CALLBACK_PATH = "/v1/oauth/callback";
@@ -27,5 +28,4 @@ export const clientDocument = (publicUrl: string) => ({
 export const isTrusted = (publicUrl: string): boolean =>
   publicUrl.startsWith("https:") || isLoopback(new URL(publicUrl).hostname);
 
-const isLoopback = (hostname: string): boolean =>
-  hostname === "localhost" || hostname.endsWith(".localhost") || hostname === "127.0.0.1" || hostname === "[::1]";
+const isLoopback = (hostname: string): boolean => isLoopbackName(hostname) || hostname.endsWith(".localhost");

@@ -2,8 +2,11 @@
  * Keeps the indexes of agents' memories, on a thread of its own: what it costs to write and to search them is nobody else's
  * time. Changes are made one after the other, in slices; searches come in between.
  */
+
 import { closeSync, mkdirSync, openSync, renameSync, rmSync, utimesSync } from "node:fs";
 import { join } from "node:path";
+import { messageOf } from "../../lib/message-of.ts";
+import { decodeUtf8 } from "../../lib/utf8.ts";
 import { hashOfLine } from "../lines.ts";
 import { type AgentIndex, openAgentIndex } from "./entries.ts";
 import type { Entry, Gone, MemoryOrigin, SearchReply, Source } from "./entry.ts";
@@ -259,11 +262,7 @@ function entriesOf({ bytes, isNotes, origin, runId, conversationId, updatedAt, m
 
 function textOf(bytes: Uint8Array): string | null {
   if (bytes.includes(0)) return null;
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-  } catch {
-    return null;
-  }
+  return decodeUtf8(bytes)?.replace(/^\uFEFF/, "") ?? null;
 }
 
 async function answer(ask: Ask): Promise<Replies[keyof Replies]> {
@@ -293,7 +292,7 @@ self.onmessage = async ({ data }: MessageEvent<ToIndex>) => {
       close(ask.agentId);
       removeFiles(pathOf(ask.agentId));
     }
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     self.postMessage({ id, error: reason, isLost, isTrouble: isTrouble(error) } satisfies FromIndex);
   }
 };

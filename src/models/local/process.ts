@@ -3,7 +3,9 @@
  * through the host. It talks to its host over IPC, stores nothing, and may be killed at any time. It ends when the channel
  * closes, so it cannot outlive a host that was killed.
  */
+
 import { setPriority } from "node:os";
+import { messageOf } from "../../lib/message-of.ts";
 import { volunteerForOutOfMemory } from "../../lib/out-of-memory.ts";
 import type { ChatModel } from "./chat-model.ts";
 import { openEmbeddedChat } from "./embedded-chat.ts";
@@ -93,7 +95,7 @@ async function handle(message: Exclude<HostToModel, { type: "start" | "vectors" 
     }
   } catch (error) {
     if (message.type === "cancel") return; // what it would have cancelled has failed
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     send({ type: "failed", id: message.id, message: reason, ...(loading ? { loading } : {}) });
   }
 }

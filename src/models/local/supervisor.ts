@@ -3,6 +3,7 @@
  * restarts it when it dies. Requests that have shown no text yet are then repeated in the new process; only the log
  * mentions it.
  */
+import { messageOf } from "../../lib/message-of.ts";
 import { ownCommand } from "../../lib/own-program.ts";
 import { ModelError } from "../engine.ts";
 import type { HostToModel, ModelToHost, ProcessSettings } from "./protocol.ts";
@@ -182,7 +183,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       child?.ref();
     } catch (cause) {
       forget(work.request.id);
-      const detail = `the model process could not be started: ${cause instanceof Error ? cause.message : String(cause)}`;
+      const detail = `the model process could not be started: ${messageOf(cause)}`;
       const words = "The local model could not be started. Ask the host's operator.";
       work.onFailure(new ModelError("unavailable", words, { detail, cause }));
     }
