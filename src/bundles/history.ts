@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { isoTime } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
-import type { NewMessage } from "../messages/queries.ts";
+import type { NewMessageRow } from "../messages/queries.ts";
 import { type Conversation, FINISH_REASONS, type Message, ORIGINS } from "../messages/schema.ts";
 import { BUNDLE_BOUNDS, jsonOf, refusal } from "./format.ts";
 
@@ -80,7 +80,7 @@ export function createLineReader(arriving: { agentId: string; conversationId: st
   const asked = createNumbers<{ messageId: string; runId: string }>();
   const { agentId, conversationId, now } = arriving;
   let next = 0;
-  return (bytes: Uint8Array): NewMessage => {
+  return (bytes: Uint8Array): NewMessageRow => {
     const line = parsed(Line, bytes);
     const number = next++;
     const messageId = newId("msg");

@@ -9,7 +9,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { Quotas } from "../limits/quotas.ts";
 import { createSlots } from "../limits/slots.ts";
-import type { NewMessage } from "../messages/queries.ts";
+import type { NewMessageRow } from "../messages/queries.ts";
 import type { Transfer } from "../messages/transfer.ts";
 import type { ScheduleSettings, Schedules } from "../schedules/schedules.ts";
 import { pauseAfter } from "../storage/background-work.ts";
@@ -94,9 +94,9 @@ export function createImports(parts: ImportParts): Imports {
 
   /** Returns how many messages there were. */
   async function addConversation(find: () => Instance, agent: Agent, path: string, isFirst: boolean): Promise<number> {
-    let read: ((line: Buffer) => NewMessage) | null = null;
+    let read: ((line: Buffer) => NewMessageRow) | null = null;
     let messages = 0;
-    let waiting: NewMessage[] = [];
+    let waiting: NewMessageRow[] = [];
     let bytes = 0;
     const write = async () => {
       const rows = waiting;

@@ -13,7 +13,7 @@ import type { Run } from "../messages/schema.ts";
 import type { WaitingCall } from "../runtime/hosted-run.ts";
 import { expireAll } from "../storage/expiry.ts";
 import type { Store } from "../storage/store.ts";
-import type { Delegation as Delegated } from "../tools/delegate.ts";
+import type { DelegateInput } from "../tools/delegate.ts";
 import type { AgentMessage } from "../tools/message-agent.ts";
 import type { AgentsPort } from "../tools/ports.ts";
 import { DELEGATE } from "../tools/tool.ts";
@@ -21,7 +21,7 @@ import type { Toolbox } from "../tools/toolbox.ts";
 import { resultOf } from "./answers.ts";
 import { delegationQueries } from "./queries.ts";
 import { type Chain, createRules } from "./rules.ts";
-import type { Delegation as Row } from "./schema.ts";
+import type { DelegationRow } from "./schema.ts";
 
 /** How long a run waits for another agent, which may have to ask a person; and for its copies, which ask nobody. */
 const AGENT_MS = 24 * 60 * 60_000;
@@ -70,7 +70,7 @@ export function createDelegation(parts: DelegationParts): Delegation {
     return [{ agent: rules.target(chain, agent), title: null, message, tools: null }];
   }
 
-  function copyErrands(chain: Chain, { tasks }: Delegated, agent: Agent): Errand[] {
+  function copyErrands(chain: Chain, { tasks }: DelegateInput, agent: Agent): Errand[] {
     rules.requireRoom(chain, tasks.length);
     const tools = rules.toolsOf(chain, tasks);
     return tasks.map(({ title, message }, at) => ({ agent, title, message, tools: tools[at] ?? [] }));
@@ -89,7 +89,7 @@ export function createDelegation(parts: DelegationParts): Delegation {
     const chain = rules.chainOf(parent.runId);
     const isCopy = call.name === DELEGATE;
     const errands = isCopy
-      ? copyErrands(chain, input as Delegated, asking)
+      ? copyErrands(chain, input as DelegateInput, asking)
       : messageErrands(chain, input as AgentMessage);
     const { own } = chain;
     const mayAsk = !isCopy && (own?.mayAsk ?? true);
@@ -106,7 +106,7 @@ export function createDelegation(parts: DelegationParts): Delegation {
         whileRunning: "queue",
         output: null,
       });
-      const row: Row = {
+      const row: DelegationRow = {
         ...{ runId, conversationId, position, title, tools, mayAsk, expiresAt },
         accountId: instance.accountId,
         parentRunId: parent.runId,
@@ -122,7 +122,7 @@ export function createDelegation(parts: DelegationParts): Delegation {
   }
 
   /** Gives the call that waited for these its result, if its run still waits. */
-  function answer({ waitId, parentRunId }: Row): void {
+  function answer({ waitId, parentRunId }: DelegationRow): void {
     const now = clock.now();
     const ended = queries.ofWait(waitId).map(({ runId, title, conversationId, expiresAt }) => {
       const run = runOf(runId);
@@ -133,7 +133,7 @@ export function createDelegation(parts: DelegationParts): Delegation {
     messaging().runs.resume(parentRunId, waitId, resultOf(ended));
   }
 
-  function cancel({ runId }: Row): void {
+  function cancel({ runId }: DelegationRow): void {
     const run = runOf(runId);
     if (run) messaging().runs.cancel(run);
   }

@@ -2,7 +2,7 @@ import { and, asc, eq, isNull, lte, ne, or, type SQL, sql } from "drizzle-orm";
 import { agents } from "../agents/schema.ts";
 import { prepared } from "../storage/prepared.ts";
 import type { Db } from "../storage/store.ts";
-import { type Delegation, delegations } from "./schema.ts";
+import { type DelegationRow, delegations } from "./schema.ts";
 
 /** The prepared queries of runs that other runs wait for. */
 export function delegationQueries(db: Db) {
@@ -44,15 +44,15 @@ export function delegationQueries(db: Db) {
   );
 
   return {
-    insert: (row: Delegation) => void db.insert(delegations).values(row).run(),
-    find: (runId: string): Delegation | undefined => byRun.get({ runId }),
+    insert: (row: DelegationRow) => void db.insert(delegations).values(row).run(),
+    find: (runId: string): DelegationRow | undefined => byRun.get({ runId }),
     close: (runId: string) => void close.run({ runId }),
     /** Those that this run still waits for. */
-    openOf: (runId: string): Delegation[] => byParent.all({ runId }),
+    openOf: (runId: string): DelegationRow[] => byParent.all({ runId }),
     /** All that one call waits, or waited, for, in its order. */
-    ofWait: (waitId: string): Delegation[] => byWait.all({ waitId }),
+    ofWait: (waitId: string): DelegationRow[] => byWait.all({ waitId }),
     /** Open ones whose time is over. */
-    due: (now: number, limit: number): Delegation[] => due.all({ now, limit }),
+    due: (now: number, limit: number): DelegationRow[] => due.all({ now, limit }),
     /** How many a run, all runs of a chain, or an account (open ones) has; counted no further than to `most`. */
     countOfParent: (id: string, most: number): number => ofParent.all({ id, most }).length,
     countOfRoot: (id: string, most: number): number => ofRoot.all({ id, most }).length,

@@ -9,7 +9,7 @@ import { nameTools } from "../tools/search-tools.ts";
 import { DELEGATE } from "../tools/tool.ts";
 import type { Toolbox } from "../tools/toolbox.ts";
 import type { DelegationQueries } from "./queries.ts";
-import type { Delegation } from "./schema.ts";
+import type { DelegationRow } from "./schema.ts";
 
 /** How many runs may wait for each other in a row, besides the first (docs/contract/runtime.md, Agents together). */
 const MAX_DEPTH = 3;
@@ -27,7 +27,7 @@ export interface Chain {
   /** Itself first, then who waits for it, and so on. */
   runs: Run[];
   /** Of the run itself; null if no other run has caused it. */
-  own: Delegation | null;
+  own: DelegationRow | null;
 }
 
 export interface RuleParts {

@@ -20,4 +20,4 @@ export const delegations = sqliteTable("delegations", {
 });
 
 /** A run that another one has caused and waits for. */
-export type Delegation = typeof delegations.$inferSelect;
+export type DelegationRow = typeof delegations.$inferSelect;

@@ -3,7 +3,7 @@ import type { Instance } from "../instances/schema.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
 import type { EventLog } from "./events/event-log.ts";
-import type { MessageQueries, NewMessage as NewMessageRow } from "./queries.ts";
+import type { MessageQueries, NewMessageRow } from "./queries.ts";
 import { showMessage } from "./record.ts";
 import { NEW_RUN } from "./runs/new-runs.ts";
 import type { RunUsage } from "./runs/progress.ts";

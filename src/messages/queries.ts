@@ -175,7 +175,7 @@ export function messageQueries(db: Db) {
   );
 
   return {
-    insertMessage: (row: NewMessage) => void insertMessage.run({ ...row, tokens: tokensOf(row.text) }),
+    insertMessage: (row: NewMessageRow) => void insertMessage.run({ ...row, tokens: tokensOf(row.text) }),
     insertRun: (row: Run) => void insertRun.run(row),
     /** The form of its answer, while the run is unfinished. */
     outputOf: (runId: string): OutputForm | null => outputOf.get({ runId })?.output ?? null,
@@ -264,7 +264,7 @@ export type RecentMessage = Pick<
 const byTurn = (a: Run, b: Run): number =>
   Number(a.status === "queued") - Number(b.status === "queued") || a.firstEventId - b.firstEventId;
 
-export type NewMessage = Omit<Message, "messageSeq" | "tokens">;
+export type NewMessageRow = Omit<Message, "messageSeq" | "tokens">;
 export type MessageQueries = ReturnType<typeof messageQueries>;
 
 const PROGRESS = [

@@ -3,7 +3,7 @@ import { isoTime, isoTimeOrNull } from "../lib/clock.ts";
 import { idForm, moneyForm } from "../lib/forms.ts";
 import { formatMoney } from "../lib/money.ts";
 import { record } from "../lib/record.ts";
-import type { NewMessage } from "./queries.ts";
+import type { NewMessageRow } from "./queries.ts";
 import { type Conversation, FINISH_REASONS, ORIGINS, RUN_STATUSES, type Run, waitsForPerson } from "./schema.ts";
 
 const OriginRecord = z.object({ type: z.enum(ORIGINS), id: z.string().nullable() });
@@ -69,7 +69,7 @@ const usageOf = (promptTokens: number, completionTokens: number) => ({
   totalTokens: promptTokens + completionTokens,
 });
 
-export const showMessage = (row: NewMessage): MessageRecord => ({
+export const showMessage = (row: NewMessageRow): MessageRecord => ({
   messageId: row.messageId,
   agentId: row.agentId,
   conversationId: row.conversationId,

@@ -3,7 +3,7 @@ import { newId } from "../lib/id.ts";
 import type { Quotas } from "../limits/quotas.ts";
 import type { ConversationQueries } from "./conversation-queries.ts";
 import { type HistoryPage, readPage } from "./history-page.ts";
-import type { MessageQueries, NewMessage } from "./queries.ts";
+import type { MessageQueries, NewMessageRow } from "./queries.ts";
 import { type Conversation, defaultConversationOf } from "./schema.ts";
 
 /** An agent's history as it was at one moment, which is read in many turns. */
@@ -29,7 +29,7 @@ export interface Transfer {
     heading: Pick<Conversation, "title" | "isDefault" | "originType" | "createdAt">,
   ): string;
   /** Adds messages that were written elsewhere. Throws `conflict` if the account's history is full. */
-  add(accountId: string, rows: readonly NewMessage[]): void;
+  add(accountId: string, rows: readonly NewMessageRow[]): void;
 }
 
 export interface TransferParts {

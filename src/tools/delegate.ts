@@ -15,7 +15,7 @@ const task = () =>
     tools: z.array(z.string()).optional().describe("all it needs; default: all"),
   });
 const input = z.lazy(() => z.object({ tasks: z.array(task()).min(1).max(MAX_TASKS) }));
-export type Delegation = z.output<typeof input>;
+export type DelegateInput = z.output<typeof input>;
 
 /** Sets copies of the agent to work on parts of a task, and waits for all (docs/contract/runtime.md, Agents together). */
 export const delegate = (agents: Pick<AgentsPort, "requireDelegation">): Tool<typeof input> => ({

@@ -1,7 +1,7 @@
 /** A conversation of hundreds of messages, written straight into the database of a running server. */
 import { newId } from "../../src/lib/id.ts";
 import { NO_ORIGIN } from "../../src/messages/exchange.ts";
-import { messageQueries, type NewMessage } from "../../src/messages/queries.ts";
+import { messageQueries, type NewMessageRow } from "../../src/messages/queries.ts";
 import type { TestServer } from "../support/test-server.ts";
 
 export const defaultOf = (agentId: string): string => agentId.replace("agt_", "conv_");
@@ -11,7 +11,7 @@ export function writeMessages(
   server: TestServer,
   agentId: string,
   texts: readonly string[],
-  change: (at: number) => Partial<NewMessage> = () => ({}),
+  change: (at: number) => Partial<NewMessageRow> = () => ({}),
 ): string[] {
   const { store } = server.foundation;
   const { insertMessage } = messageQueries(store.db);

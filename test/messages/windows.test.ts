@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { newId } from "../../src/lib/id.ts";
 import { NO_ORIGIN } from "../../src/messages/exchange.ts";
-import { type MessageQueries, messageQueries, type NewMessage } from "../../src/messages/queries.ts";
+import { type MessageQueries, messageQueries, type NewMessageRow } from "../../src/messages/queries.ts";
 import { type StepQueries, stepQueries } from "../../src/messages/runs/past-steps.ts";
 import { createWindows } from "../../src/messages/runs/window.ts";
 import type { Turn } from "../../src/runtime/protocol.ts";
@@ -55,7 +55,7 @@ function say(conversationId: string, count = 1, text = "Hello"): void {
   });
 }
 
-const messageOf = (conversationId: string, role: "user" | "agent", text: string): NewMessage => ({
+const messageOf = (conversationId: string, role: "user" | "agent", text: string): NewMessageRow => ({
   ...{ messageId: newId("msg"), agentId: AGENT, conversationId, runId: newId("run"), role, text, tainted: false },
   ...{ createdAt: 0, senderType: "x", senderId: "x", senderName: "x", inReplyTo: null, finishReason: null },
   ...{ promptTokens: null, completionTokens: null, ...NO_ORIGIN },

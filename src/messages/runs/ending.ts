@@ -3,7 +3,7 @@ import type { WaitingCall } from "../../runtime/hosted-run.ts";
 import type { RunOutcome } from "../../runtime/protocol.ts";
 import type { AgentEvent } from "../events/event.ts";
 import type { EventLog } from "../events/event-log.ts";
-import type { MessageQueries, NewMessage } from "../queries.ts";
+import type { MessageQueries, NewMessageRow } from "../queries.ts";
 import { type MessageRecord, showMessage } from "../record.ts";
 import type { Run } from "../schema.ts";
 import { readJournal } from "./journal.ts";
@@ -61,7 +61,7 @@ export function createEnding(
     const isTainted = progress.isTainted || (outcome.kind !== "completed" && taint.isMarked(runId));
     if (isTainted) taint.forget(runId);
     const last = [...reported];
-    let reply: NewMessage | null = null;
+    let reply: NewMessageRow | null = null;
     if (outcome.kind !== "failed" || text !== "") {
       reply = replyOfRun(run, {
         ...{ text, outcome, usage: progress.usage, isTainted },

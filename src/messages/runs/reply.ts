@@ -1,6 +1,6 @@
 import { newId } from "../../lib/id.ts";
 import type { RunOutcome, Usage } from "../../runtime/protocol.ts";
-import type { MessageQueries, NewMessage } from "../queries.ts";
+import type { MessageQueries, NewMessageRow } from "../queries.ts";
 import { type MessageRecord, showMessage } from "../record.ts";
 import type { Run } from "../schema.ts";
 
@@ -15,7 +15,10 @@ export interface ReplyParts {
 }
 
 /** The message that a run ends with. */
-export function replyOfRun(run: Run, { text, outcome, usage, isTainted, sender, createdAt }: ReplyParts): NewMessage {
+export function replyOfRun(
+  run: Run,
+  { text, outcome, usage, isTainted, sender, createdAt }: ReplyParts,
+): NewMessageRow {
   const used = usage.promptTokens + usage.completionTokens > 0;
   return {
     messageId: newId("msg"),
