@@ -51,8 +51,8 @@ test("what the page loads at first is small, and so is all of it", async () => {
     const sent = await Promise.all(some.map(async (path) => (await get(path, { "Accept-Encoding": "br" })).bytes()));
     return sent.reduce((sum, { byteLength }) => sum + byteLength, 0);
   };
-  expect(await sizeOf(paths.filter((path) => path === "/" || loaded.includes(path)))).toBeLessThan(61 * 1024);
-  expect(await sizeOf(paths)).toBeLessThan(70 * 1024);
+  expect(await sizeOf(paths.filter((path) => path === "/" || loaded.includes(path)))).toBeLessThan(63 * 1024);
+  expect(await sizeOf(paths)).toBeLessThan(73 * 1024);
 });
 
 test("files named for their contents are cached; the page itself is only sent again if it has changed", async () => {
@@ -62,8 +62,8 @@ test("files named for their contents are cached; the page itself is only sent ag
     const again = await get(path, { "If-None-Match": first.headers.get("etag") ?? "" });
     expect([again.status, await again.text()]).toEqual([304, ""]);
   }
-  // The page's script and style, and the script that reads schedules.
-  expect(paths.filter((path) => path.startsWith("/console/"))).toHaveLength(3);
+  // The page's script and style, and the scripts of schedules and settings.
+  expect(paths.filter((path) => path.startsWith("/console/"))).toHaveLength(4);
 });
 
 test("everything that the page loads exists, on this origin", async () => {

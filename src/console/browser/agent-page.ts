@@ -1,3 +1,4 @@
+import type { ShowSettings } from "./agent-settings.ts";
 import { showContext } from "./context.ts";
 import { openCopies } from "./copies.ts";
 import { nameOf, part, reportErrors } from "./dom.ts";
@@ -23,10 +24,18 @@ export interface AgentPage {
   show(part: AgentPart): Promise<void>;
 }
 
-/** `imported` is called when another agent was added. */
-export function createAgentPage(facts: Facts, imported: () => Promise<void>): AgentPage {
+/** What tells the list of instances of a change that is made here. */
+export interface AgentChanges {
+  /** Another agent was added. */
+  imported(): Promise<void>;
+  /** An instance or its agents are called something else, or are gone: shows this agent, or what is likeliest. */
+  changed(instanceId: string, agentId: string | null): Promise<void>;
+}
+
+export function createAgentPage(facts: Facts, { imported, changed }: AgentChanges): AgentPage {
   const [showFiles, showSkills, showTools] = [openFiles(), openSkills(), openTools()];
   let schedules: Promise<ReturnType<typeof openSchedules>> | undefined;
+  let settings: Promise<ShowSettings> | undefined;
   let toolsOf = async (): Promise<void> => {};
   const showMcpServers = openMcpServers(() => toolsOf());
   const [showMemory, showCopies] = [openMemory(), openCopies(imported)];
@@ -62,6 +71,12 @@ export function createAgentPage(facts: Facts, imported: () => Promise<void>): Ag
         return (await schedules)(instanceId, agent);
       case "copy":
         return showCopies(instanceId, agent);
+      case "settings":
+        settings ??= import("./agent-settings.ts").then(({ openSettings }) => openSettings(facts.host.model, changed));
+        settings.catch(() => {
+          settings = undefined;
+        });
+        return (await settings)(choice, agent);
     }
   }
 

@@ -1,4 +1,5 @@
-import { visibleJson } from "../../lib/visible-text.ts";
+import { isObject } from "../../lib/is-object.ts";
+import { visibleJson, visibleText } from "../../lib/visible-text.ts";
 import { askBeforeLeaving, roost } from "./api.ts";
 import { attempt, make, makeAlert, makeButton } from "./dom.ts";
 import type { Approval } from "./records.ts";
@@ -105,7 +106,7 @@ export function showApproval(approval: Approval, whenDecided: (decision: Decided
     const remember = make("input");
     remember.type = "checkbox";
     const approve = button("Approve", "", () => ({ decision: "approve", inputHash, remember: remember.checked }));
-    element.append(make("pre", "", visibleJson(input, 2)));
+    element.append(...callShown(input));
     // Nothing is remembered of a run that a stranger may have steered. The warning is where the decision is made.
     element.append(tainted ? warning : make("label", "choice", remember, "Do not ask again for such calls"));
     element.append(said, make("div", "row", approve, deny("Deny")));
@@ -115,6 +116,18 @@ export function showApproval(approval: Approval, whenDecided: (decision: Decided
   element.addEventListener("input", () => keep(approvalId, element));
 
   return { element, decided };
+}
+
+/** A call's input, whole. A text of several lines is shown as text, in a box of its own: escaped, nobody could judge it. */
+function callShown(input: Approval["input"]): HTMLElement[] {
+  const fields = Object.entries(isObject(input) ? input : {});
+  const isText = (value: unknown): value is string => typeof value === "string" && /\n/.test(value.trim());
+  const texts = fields.flatMap(([name, value]) =>
+    isText(value) ? [make("p", "soft", visibleText(name)), make("pre", "", ...visible(value))] : [],
+  );
+  if (texts.length === 0) return [make("pre", "", visibleJson(input, 2))];
+  const others = fields.filter(([, value]) => !isText(value));
+  return [...(others.length === 0 ? [] : [make("pre", "", visibleJson(Object.fromEntries(others), 2))]), ...texts];
 }
 
 /** The fields of the answers and of the note; not whether to ask again, which is chosen where it is decided. */

@@ -1,5 +1,6 @@
 import { roost } from "./api.ts";
 import { attempt, make, part, reportErrors } from "./dom.ts";
+import { showFound } from "./find-agent.ts";
 import { hashOf } from "./hash.ts";
 import { cents, isNothing } from "./money.ts";
 import { AGENT, type Agent, INSTANCE, type Instance, type Page } from "./records.ts";
@@ -27,6 +28,8 @@ export interface Instances {
   keep(): void;
   /** Reloads the list: others create, start and stop instances too. */
   refresh(): Promise<void>;
+  /** Its agents are called something else, or are others: they are read again with the next refresh. */
+  readAnew(instanceId: string): void;
   /** Shows an instance as an operation has just returned it. */
   show(instance: Instance): void;
 }
@@ -38,7 +41,7 @@ interface Row {
   state: HTMLElement;
   name: HTMLElement;
   agents: HTMLUListElement;
-  /** The number of agents when they were last loaded; null before. */
+  /** The number of agents when they were last loaded; null before, -1 if they are no longer those. */
   agentsRead: number | null;
 }
 
@@ -137,6 +140,7 @@ export function listInstances(
     if (links.length === 0) links.push(linkTo(instanceId, null, "No agent yet"));
     row.agents.replaceChildren(...links.map((link) => make("li", "", link)));
     row.agentsRead = agentCount;
+    showFound();
     mark();
   }
 
@@ -248,6 +252,10 @@ export function listInstances(
       }
       showOrHide();
       if (current && !rows.has(current.instanceId)) await choose(null, null);
+    },
+    readAnew(instanceId) {
+      const row = rows.get(instanceId);
+      if (row) row.agentsRead = -1;
     },
     show: (instance) => void show(instance),
   };

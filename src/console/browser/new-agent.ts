@@ -3,15 +3,36 @@ import { attempt, part, watchWriting } from "./dom.ts";
 import type { Choice } from "./instances.ts";
 import { type Agent, INSTANCE, type Instance } from "./records.ts";
 
+const newInstance = part("new-instance", HTMLDetailsElement);
+const instanceForm = part("new-instance-form", HTMLFormElement);
 const fold = part("new-agent", HTMLDetailsElement);
 const form = part("new-agent-form", HTMLFormElement);
 const name = part("new-agent-name", HTMLInputElement);
 const persona = part("new-agent-persona", HTMLTextAreaElement);
 
-/** The form that adds an agent to the chosen instance. `made` shows it. Returns what tells it of the choice. */
-export function openNewAgent(made: (instance: Instance, agent: Agent) => void): (choice: Choice | null) => void {
+/**
+ * The forms that add an agent to the chosen instance, and another instance at this `price`. `made` shows what is added.
+ * Returns what tells them of the choice.
+ */
+export function openNewAgent(
+  price: string,
+  made: (instance: Instance, agent: Agent | null) => void,
+): (choice: Choice | null) => void {
   let instance: Instance | null = null;
   askBeforeLeaving(watchWriting(form));
+  part("new-instance-price", HTMLElement).textContent =
+    `Agents of one instance share skills and secrets. ${price}`.trim();
+  instanceForm.addEventListener("submit", (event) => {
+    event.preventDefault();
+    void attempt(instanceForm, async () => {
+      const instance = await roost.post("/v1/instances", {
+        body: { name: part("new-instance-name", HTMLInputElement).value },
+      });
+      instanceForm.reset();
+      newInstance.open = false;
+      made(instance, null);
+    });
+  });
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const into = instance;

@@ -19,6 +19,7 @@ import { type Choice, listInstances } from "./instances.ts";
 import { openKeys } from "./keys.ts";
 import { type Facts, showModel } from "./model.ts";
 import { cents, exact, isNothing } from "./money.ts";
+import { openMonthlyLimit } from "./monthly-limit.ts";
 import { openNewAgent } from "./new-agent.ts";
 import { type Filling, showNextSteps } from "./next-steps.ts";
 import { readOpenApprovals } from "./open-approvals.ts";
@@ -78,7 +79,14 @@ async function showPages(account: Account): Promise<void> {
   };
   const readBalance = () => readAccount().then(showBalance);
 
-  const agentPage = createAgentPage(facts, () => instances.refresh());
+  const agentPage = createAgentPage(facts, {
+    imported: () => instances.refresh(),
+    async changed(instanceId, agentId) {
+      instances.readAnew(instanceId);
+      await instances.refresh();
+      if (agentId !== null) await instances.choose(instanceId, agentId);
+    },
+  });
   const loadApprovals = openApprovals();
   const loadUsage = openUsage();
   let chosen: Choice | null = null;
@@ -92,9 +100,10 @@ async function showPages(account: Account): Promise<void> {
     const name = part(`to-${isOfAgent ? "chat" : view}`, HTMLElement).firstChild?.textContent ?? "";
     setTitle({ place: (isOfAgent && chosen?.agent?.displayName) || name });
   };
-  const tellNewAgent = openNewAgent((instance, { agentId }) => {
+  const price = charges ? `While it runs, it costs ${exact(billing.pricePerHour)} ${billing.currency} an hour.` : "";
+  const tellNewAgent = openNewAgent(price, (instance, agent) => {
     instances.show(instance);
-    location.hash = hashOf(instance.instanceId, agentId);
+    location.hash = hashOf(instance.instanceId, agent?.agentId ?? null);
     focusWhenOpen = true;
   });
   const chat = createChat(account.accountId, {
@@ -130,6 +139,7 @@ async function showPages(account: Account): Promise<void> {
   showBalance(account);
   fill({});
   showModel(host);
+  openMonthlyLimit((account) => showBalance(account));
   openTopUp(billing.minimumTopUp, () => void readBalance());
   const loadKeys = openKeys((key) => fill({ key }));
   for (const id of ["views", "signed-in"]) part(id, HTMLElement).hidden = false;
@@ -217,7 +227,7 @@ function showAccount({ name, email, balance, currency, limits }: Account, charge
   };
   say("account-name", name);
   say("account-email", email);
-  part("account-money", HTMLElement).hidden = !charges;
+  for (const id of ["account-money", "change-limit"]) part(id, HTMLElement).hidden = !charges;
   part("account-free", HTMLElement).hidden = charges;
   say("purse-balance", `${cents(balance)} ${currency}`);
   say("balance", cents(balance));

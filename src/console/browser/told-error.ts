@@ -50,4 +50,7 @@ export function toldError(error: unknown): ToldError {
 const plainly = (message: string): string =>
   message
     .replace(/^(body|slug|file|path\.\w+): /, "")
-    .replace(/(\d{7,}) bytes/, (_, count: string) => `${Math.floor(Number(count) / 1024 ** 2)} MiB`);
+    .replace(/(\d{6,}) bytes/, (_, count: string) => sizeOf(Number(count)));
+
+const sizeOf = (bytes: number): string =>
+  bytes < 1024 ** 2 ? `${Math.floor(bytes / 1024)} KiB` : `${Math.floor(bytes / 1024 ** 2)} MiB`;

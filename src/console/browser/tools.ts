@@ -15,6 +15,27 @@ const CHANGES: Record<Tool["changes"], string> = {
   outside: "Can change something outside, and asks before that by default",
 };
 
+/** What a tool is for, told to its owner: the host's descriptions speak to the model. */
+const OWN: Record<string, string> = {
+  ask_user: "Asks you up to three questions, and waits for your answers.",
+  call_tool: "Calls a tool that it has found with search_tools. That tool's own policy counts.",
+  delegate: "Lets copies of the agent do parts of a task at once. They share its files.",
+  delete_file: "Deletes a file of its workspace.",
+  edit_file: "Replaces one part of a text file of its workspace.",
+  list_files: "Lists the files of its workspace.",
+  message_agent: "Asks another agent of the instance, and waits for its answer.",
+  read_file: "Reads a text file of its workspace.",
+  remember: "Notes something that it should still know in later conversations.",
+  search_memory: "Searches its notes and files, and what was said in all of its conversations.",
+  update_plan: "Shows you its plan for longer work, and which steps are done.",
+  write_file: "Writes a text file of its workspace.",
+};
+/** What is done by others follows their own policies. */
+const BY_OTHERS: Record<string, string> = {
+  delegate: "The copies have its tools and policies, and ask nobody",
+  message_agent: "The other agent acts by its own policies",
+};
+
 /** What can do the most is first. */
 const REACH: readonly Tool["changes"][] = ["outside", "workspace", "nothing"];
 
@@ -110,8 +131,9 @@ interface Row {
 }
 
 function toolRow({ name, description, changes, untrustedOutput, defaultPolicy }: Tool, saved: Policy | null): Row {
-  const facts = CHANGES[changes] + (untrustedOutput ? ", and brings what a stranger may have written" : "");
-  return row(name, saved, [make("p", "", description), make("p", "soft", `${facts}.`)], {
+  const facts =
+    (BY_OTHERS[name] ?? CHANGES[changes]) + (untrustedOutput ? ", and brings what a stranger may have written" : "");
+  return row(name, saved, [make("p", "", OWN[name] ?? description), make("p", "soft", `${facts}.`)], {
     byDefault: `Default: ${WORDS[defaultPolicy].toLowerCase()}`,
     warns: changes === "outside",
   });
