@@ -4,23 +4,31 @@
  * what fits none of the forms stays as it is.
  */
 import { asksForOtherLanguage } from "./language.ts";
-import { asksAboutWorld, isStatement, PLEASE, QUESTION, TEXT_FILE } from "./questions.ts";
+import { asksAboutWorld, isOwnText, isStatement, PLEASE, QUESTION, TEXT_FILE, WORK } from "./questions.ts";
 
-export interface Before {
-  /** The person's message before, in a whole sentence; empty if there was none. */
+export interface Exchange {
+  /** The person's message, in a whole sentence; empty if there was none. */
   asked: string;
   /** What was answered to it. */
   answered: string;
 }
 
+export interface Before extends Exchange {
+  /** All exchanges so far, the oldest first and that one last; only that one, if not given. */
+  exchanges?: readonly Exchange[];
+}
+
 /** In UTF-16 code units: a longer message says what it means. */
 const LONG = 100;
-const FORMS = [chosen, sized, asMany, instead, another, calculated, ofPerson, ofPet, corrected, added, saved, noted];
+const FORMS = [chosen, sized, asMany, instead, another, calculated, ofPerson, ofPet, corrected, added, noted];
 
 /** The message in a whole sentence, or as it is. */
 export function inFull(message: string, before: Before): string {
   const text = message.trim();
-  if (text.length > LONG || before.asked === "" || before.asked.length > 2 * LONG) return message;
+  if (text.length > LONG || before.asked === "") return message;
+  const withText = saved(text, before);
+  if (withText !== null) return withText;
+  if (before.asked.length > 2 * LONG) return message;
   // "And in Spanish?" needs the translation before it.
   if (asksForOtherLanguage(before.asked)) return message;
   for (const form of FORMS) {
@@ -197,8 +205,6 @@ function corrected(text: string, { asked }: Before): string | null {
   return what === undefined || other === undefined || NO_VALUE.test(other) ? null : `${what} ${other}.`;
 }
 
-const WORK =
-  "(?:answer|reply|response|text|message|poem|haiku|limerick|story|tale|joke|letter|e-?mail|essay|speech|song|recipe|list|summary|translation|plan|code|script|function|query|facts?|ideas?|tips?)";
 const NAMED_FILE = `(?:(?:an?|the|my|our|your) )?(?:new )?(?:text )?(?:(?:file|document|note) )?(?:(?:called|named) )?["'\`]?[\\w/.-]+${TEXT_FILE}["'\`]?`;
 const ADDED = new RegExp(
   `(?:^|[.!?,]\\s+)${LEAD.slice(1)}(?:add|put|append) .+? (?<where>(?:to|on|onto) (?:(?:my|the|our|your) .*|\\S+\\.\\w+))$`,
@@ -228,19 +234,42 @@ function added(text: string, { asked }: Before): string | null {
   return NO_ITEMS.test(items) || (OF_THINGS.test(where) && VERBS.test(items)) ? null : `Add ${items} ${where}`;
 }
 
-/** "The word hello" is in the message; "the poem" is in the answer before it. */
+/** "The word hello" is in the message; "the poem" is in an answer before it. */
 const SAVED = new RegExp(
-  `${LEAD}(?:save|store|write|put) (?:it|this|that|them|these|those|(?:the|this|that|your) (?:\\w+ )?${WORK}) (?:down )?(?:in|into|to|as|under|on) (?<file>${NAMED_FILE})${TAIL}`,
+  `${LEAD}(?:save|store|write|put) (?:it|this|that|them|these|those|(?:the|this|that|your) (?:\\w+ )?(?<work>${WORK})) (?:down )?(?:in|into|to|as|under|on) (?<file>${NAMED_FILE})${TAIL}`,
   "i",
 );
 /** What is saved comes after it, and a longer message would no longer be read as one. In UTF-16 code units. */
 const MAX_SAVED = 1_800;
 
-/** "Save this as sea.md: The waves …", for "Save it as sea.md" after a poem */
-function saved(text: string, { answered }: Before): string | null {
-  const file = SAVED.exec(text)?.groups?.file;
-  if (file === undefined || answered === "" || answered.length > MAX_SAVED) return null;
-  return `Save this as ${file}:\n${answered}`;
+/** "Save this as sea.md: The waves …", for "Save it as sea.md" after a poem, or after a text of the person's own */
+function saved(text: string, before: Before): string | null {
+  const { file, work } = SAVED.exec(text)?.groups ?? {};
+  const meant = file === undefined ? "" : textMeant(work, before);
+  return meant === "" || meant.length > MAX_SAVED ? null : `Save this as ${file}:\n${meant}`;
+}
+
+const SAVES = /^\W*(?:save|store|write this|put)\b/i;
+/** "Make it longer", after a story, leads to the story that is meant. */
+const REVISES = new RegExp(
+  `${LEAD}(?:make (?:it|that|this)|rewrite|shorten|change (?:it|that|this)|improve|go on|continue|longer|shorter|more \\w+|again)\\b`,
+  "i",
+);
+const OF_ANSWER = /^(?:answer|reply|response)$/i;
+
+/** The last answer to a request for such a work; else what the person has just written, or was answered. */
+function textMeant(work: string | undefined, { asked, answered, exchanges = [{ asked, answered }] }: Before): string {
+  if (work !== undefined) {
+    const named = new RegExp(`\\b${RegExp.escape(work)}\\b`, "i");
+    const at = exchanges.findLastIndex(
+      (one) => named.test(one.asked) && !SAVES.test(one.asked) && !isOwnText(one.asked),
+    );
+    const later = exchanges.slice(at + 1);
+    const revised = later.findIndex((one) => !REVISES.test(one.asked));
+    const last = at < 0 ? undefined : exchanges[at + (revised < 0 ? later.length : revised)];
+    if (last !== undefined) return last.answered;
+  }
+  return isOwnText(asked) && !OF_ANSWER.test(work ?? "") ? asked : answered;
 }
 
 const NOTED = new RegExp(

@@ -1,5 +1,7 @@
 /** What kind of question a message is, by its words: a small model needs other help with each. English only. */
 
+import { sentencesOf } from "./words.ts";
+
 /** What may come before a question: "Hey, can you tell me". */
 const BEFORE =
   /^\W*(?:(?:hello|hi|hey|so|and|ok|okay|please)\b\W*)*((?:(?:(?:can|could) you )?(?:please )?tell me\b|do you (?:still )?(?:know|remember)\b)?)\W*/i;
@@ -32,6 +34,33 @@ export function asksAboutWorld(message: string): boolean {
 const STATEMENT = /^(?:i|i['’]m|i['’]ve|my|we|our|it|it['’]s|the|this|there|(?:you can )?call me)\b[^?]*$/i;
 /** "My train is late." */
 export const isStatement = (message: string): boolean => STATEMENT.test(message);
+
+/** What somebody may ask to be written. The source of a regular expression. */
+export const WORK =
+  "(?:answer|reply|response|text|message|poem|haiku|limerick|story|tale|joke|letter|e-?mail|essay|speech|song|recipe|list|summary|translation|plan|code|script|function|query|facts?|ideas?|tips?)";
+/** "I need a poem", "I want you to" */
+const WISH = new RegExp(`\\b(?:need|want|like|looking for)\\b.{0,40}\\b(?:${WORK}|you to)\\b`, "i");
+/** What may come before a statement: "Dear diary, today". */
+const BEFORE_OWN =
+  /^\W*(?:(?:hello|hi|hey|ok|okay|so|well|dear diary|today|yesterday|tonight|tomorrow|(?:this|last|next) (?:morning|afternoon|evening|night|week|\w+day))\b\W*)*/i;
+/** "Meeting is at three", "Tom comes on Monday" */
+const NAMED =
+  /^(?!(?:is|are|was|were|does|did|has|have)\b)(?-i:\p{Lu})[\p{L}'’-]*(?: [\p{L}'’-]+){0,2}? (?:is|are|was|were|ha[sd]|will|comes?|came|goes|went|likes?|loves?|wants?|needs?|lives?|works?|starts?|ends?|leaves?|moves?)\b[^?]*$/iu;
+/** "Dear Lise,", "Here is my list:", "Subject: …", "- milk" */
+const PASTED =
+  /^\s*(?:dear\b|here(?: is| are|['’]s)\b|(?:from|to|cc|subject|date|title|agenda|present):|(?:[-*+•#]+|\d+[.)])\s)/i;
+
+/** "I have eggs and milk. Suggest a recipe." */
+const REQUEST =
+  /^\W*(?:(?:and|so|please|pls|now)\W+)*(?:please|can|could|will|would|do|tell|write|explain|list|give|show|make|help|translate|rewrite|describe|suggest|recommend|name|find|draft|compose|summari[sz]e|fix|correct|plan|calculate|remind|add|put|save|delete|remove)\b/i;
+
+/** Whether a message is a text of the person's own, which asks for nothing: a statement, a letter, a list. */
+export function isOwnText(message: string): boolean {
+  if (PASTED.test(message)) return true;
+  const rest = message.slice(BEFORE_OWN.exec(message)?.[0].length ?? 0);
+  if (QUESTION.test(rest) || WISH.test(rest) || REQUEST.test(sentencesOf(rest).at(-1) ?? "")) return false;
+  return isStatement(rest) || NAMED.test(rest);
+}
 
 const JOKE = /\bjokes?\b|\bmake me laugh\b/i;
 /** "Do you know a joke?" */

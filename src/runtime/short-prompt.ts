@@ -3,7 +3,7 @@
  * model repeats whatever else it reads: headings, file names, instructions about tools (docs/eval.md has the figures).
  */
 
-import { inFull, isRequest } from "../lib/follow-ups.ts";
+import { type Exchange, inFull, isRequest } from "../lib/follow-ups.ts";
 import { asksForOtherLanguage, type Language, languageOf } from "../lib/language.ts";
 import {
   asksForThing,
@@ -61,14 +61,15 @@ export function shortPrompt(run: RunInput): Prompt {
 
 /** The turns, with each message in words that say what it means by itself. */
 function standingAlone(turns: readonly Turn[]): Turn[] {
-  const before = { asked: "", answered: "" };
+  const exchanges: Exchange[] = [];
   return turns.map((turn) => {
+    const { asked, answered } = exchanges.at(-1) ?? { asked: "", answered: "" };
     if (turn.role === "assistant") {
-      before.answered = turn.text;
+      exchanges.splice(-1, 1, { asked, answered: turn.text });
       return turn;
     }
-    const text = inFull(asStatement(turn.text, before.answered), before);
-    before.asked = text;
+    const text = inFull(asStatement(turn.text, answered), { asked, answered, exchanges });
+    exchanges.push({ asked: text, answered: "" });
     return { ...turn, text };
   });
 }

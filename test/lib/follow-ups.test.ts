@@ -76,9 +76,38 @@ test.each([
   ["Write a haiku", "Steam.", "Ok, and save it as tea.md", "Save this as tea.md:\nSteam."],
   ["Write a haiku", "Steam.", "save that to tea.md please", "Save this as tea.md:\nSteam."],
   ["Write a haiku", "Steam.", "Great! Save the haiku in notes/tea.md, thanks.", "Save this as notes/tea.md:\nSteam."],
+  ...[
+    "I have a meeting with Tom on Monday",
+    "Dear Lise, I will come on Tuesday. Can you? Henrik",
+    "Hi! Today I went to the lake with Sam.",
+    "Tom comes on Monday.",
+    "- milk\n- eggs",
+    `The library is closed. ${"It opens in January. ".repeat(20)}`.trim(),
+  ].map((own): [string, string, string, string] => [
+    ...([own, "How nice!", "Save that as own.md", `Save this as own.md:\n${own}`] as const),
+  ]),
+  ...["I need a poem about tea", "I have eggs. Suggest a recipe.", "Who is Tom?", "Translate tea into German"].map(
+    (asked): [string, string, string, string] => [asked, "Steam.", "Save that as a.md", "Save this as a.md:\nSteam."],
+  ),
+  ["Dear Lise, I will come.", "Thank you!", "save your answer as a.md", "Save this as a.md:\nThank you!"],
   ["My name is Joe.", "Hello Joe!", "Please remember that.", "Remember that My name is Joe."],
 ])("after %j and %j, %j means %j", (asked, answered, message, meant) => {
   expect(inFull(message, { asked, answered })).toBe(meant);
+});
+
+test.each([
+  ["Save the story as a.md", "Once there was a mouse, and she was brave."],
+  ["Save it as a.md", "Timmy."],
+  ["Save the poem as a.md", "Timmy."],
+])("of all that was written, the work that is named is saved: %j", (message, text) => {
+  const exchanges = [
+    { asked: "Tell me a story about a dragon", answered: "Once there was a dragon." },
+    { asked: "Tell me a story about a mouse", answered: "Once there was a mouse." },
+    { asked: "Make it longer", answered: "Once there was a mouse, and she was brave." },
+    { asked: "What is my name?", answered: "Timmy." },
+  ];
+  const last = { asked: "What is my name?", answered: "Timmy." };
+  expect(inFull(message, { ...last, exchanges })).toBe(`Save this as a.md:\n${text}`);
 });
 
 test.each([
