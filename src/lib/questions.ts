@@ -51,14 +51,18 @@ const PASTED =
   /^\s*(?:dear\b|here(?: is| are|['’]s)\b|(?:from|to|cc|subject|date|title|agenda|present):|(?:[-*+•#]+|\d+[.)])\s)/i;
 
 /** "I have eggs and milk. Suggest a recipe." */
-const REQUEST =
+const ASKS_FOR_WORK =
   /^\W*(?:(?:and|so|please|pls|now)\W+)*(?:please|can|could|will|would|do|tell|write|explain|list|give|show|make|help|translate|rewrite|describe|suggest|recommend|name|find|draft|compose|summari[sz]e|fix|correct|plan|calculate|remind|add|put|save|delete|remove)\b/i;
+
+/** "Suggest a recipe", "I need a poem", "Why is the sky blue" */
+export const asksForWork = (text: string): boolean =>
+  ASKS_FOR_WORK.test(text) || QUESTION.test(text) || WISH.test(text);
 
 /** Whether a message is a text of the person's own, which asks for nothing: a statement, a letter, a list. */
 export function isOwnText(message: string): boolean {
   if (PASTED.test(message)) return true;
   const rest = message.slice(BEFORE_OWN.exec(message)?.[0].length ?? 0);
-  if (QUESTION.test(rest) || WISH.test(rest) || REQUEST.test(sentencesOf(rest).at(-1) ?? "")) return false;
+  if (asksForWork(rest) || asksForWork(sentencesOf(rest).at(-1) ?? "")) return false;
   return isStatement(rest) || NAMED.test(rest);
 }
 

@@ -100,6 +100,39 @@ test.each([
   expect(deedIn(say)).toEqual({ does: "write", name, text });
 });
 
+test.each([
+  ["save this recipe as a.md:\n# Soup\n- leeks.", "# Soup\n- leeks."],
+  ["Save this short e-mail as a.md:\nHi!", "Hi!"],
+  ["store the list below in a.md\n- tea", "- tea"],
+  ["can you save the following as a.md? tea, rice", "tea, rice"],
+  ["Can you save the following as a.md?\n- tea", "- tea"],
+  ["Make a file a.md with this:\n- tea", "- tea"],
+  ["Write a file a.md with the following list:\n- tea", "- tea"],
+  ["in a.md write tea", "tea"],
+  ["Save this as a.md: Once there was a dragon.", "Once there was a dragon."],
+  ["Here are the books:\n- one\n- two\nPlease save this as a.md", "Here are the books:\n- one\n- two"],
+  ["- one\n- two\n\nsave as a.md", "- one\n- two"],
+  ["We need a new lamp. Save that as a.md, please.", "We need a new lamp."],
+])("what is given to be written is written word for word, wherever it stands: %j", (say, text) => {
+  expect(deedIn(say)).toEqual({ does: "write", name: "a.md", text });
+});
+
+test.each([
+  ["Add to my todo: tea, rice", "my todo"],
+  ["add to a.md: tea, rice", "a.md"],
+  ["Add to the shopping list: tea, rice", "the shopping list"],
+  ["To a.md, add tea, rice", "a.md"],
+])("where something is added may be said first: %s", (say, file) => {
+  expect(deedIn(say)).toEqual({ does: "add", file, text: "tea, rice" });
+});
+
+test.each(["remove a.md please, I don't need it", "Delete a.md. We no longer need it.", "rm a.md", "Throw away a.md"])(
+  "a file is deleted in ordinary words: %s",
+  (say) => {
+    expect(deedIn(say)).toEqual({ does: "delete", file: "a.md" });
+  },
+);
+
 test("a long text after a colon is written whole", () => {
   const [rain, list] = ["It rains. ".repeat(300).trim(), "- milk\n".repeat(400).trim()];
   expect(deedIn(`Save this as a.md: ${rain}`)).toEqual({ does: "write", name: "a.md", text: rain });
@@ -122,6 +155,8 @@ test.each([
   ["Create a.md with two sentences about cats", "Write two sentences about cats"],
   ["Create plan.md with three points about trees", "Write three points about trees"],
   ["Put a table of planets into a.md", "Write a table of planets"],
+  ["Write a poem about the sea. Save it as sea.md", "Write a poem about the sea."],
+  ["Why is the sky blue?\nSave this as sky.md", "Why is the sky blue?"],
 ])("what is to be made up is composed: %s", (say, request) => {
   expect(deedIn(say)).toMatchObject({ does: "compose", request });
 });
@@ -245,6 +280,9 @@ test("a message that goes on and on is read in little time", () => {
     expect(deedIn(`Write ${piece.repeat(200_000)}`)).toBeNull();
     expect(deedIn(`Save this as a.md: x${piece.repeat(90_000 / piece.length)}`)).toMatchObject({ does: "write" });
     expect(deedIn(`Create a.md: x${piece.repeat(90_000 / piece.length)}`)).toMatchObject({ does: "write" });
+    expect(deedIn(`A${piece.repeat(90_000 / piece.length)}!\nsave it as a.md`)).toMatchObject({ name: "a.md" });
+    expect(deedIn(`Save this ${piece.repeat(90_000 / piece.length)}\nnow`)).toBeNull();
+    expect(deedIn(`Save this as a.md${" ".repeat(90_000)}now`)).toBeNull();
     expect(() => deedIn(`Write ${piece.repeat(Math.floor(1_990 / piece.length))}`)).not.toThrow();
   }
 });

@@ -4,7 +4,9 @@ import { AT_END, DOCUMENT, FILE, INTO, LIST, spaced, TO_FILE } from "./file-form
 import { bare, isUnsaid, unasked, verbatim, withWords, writing } from "./given-words.ts";
 
 const SAVE = "(?:write|save|store|put|record|note|jot)(?: down)?";
-const THIS = "(?:this|that|these|the following)(?: (?:text|lines?|words?|list|note))? ";
+/** "This recipe", "the list below" */
+const THIS =
+  "(?:(?:this|that|these|the following)(?: (?!(?:in|into|to|as|on|under) )[\\w-]+){0,4}|(?:the|my) (?:[\\w-]+ ){1,3}below) ";
 const SAYS =
   "(?:with|containing|saying|listing|(?:that|which) (?:says?|lists?|contains?|reads?|has)|(?:and )?(?:write|put)(?: in(?:to)? it)?)\\b:?";
 const NOTE = "(?:an?|my|your|this) (?:notes?|reminder|memo)";
@@ -20,7 +22,11 @@ const ALL_FILES = "(?:all )?(?:(?:of )?(?:my|our|your|the) )?(?:files|documents|
 const TELL = "(?:(?:did )?(?:i|we) (?:say|said|tell you|told you)|have (?:i|we) (?:said|told you))";
 const FORGET = "(?:you (?:can|may|should) )?(?:now )?forget(?: that)?";
 const REMEMBER = "(?:do you (?:still )?remember|have you noted|did you note)";
-const COLON = "\\s*[:\\n]\\s*";
+const DELETE = "(?:delete|remove|erase|get rid of|rm|trash|bin|throw (?:away|out))";
+/** "Delete plan.md please, I don't need it any more" */
+const NOT_NEEDED =
+  "(?:(?:,? please)?[,;.]? (?:i|we) (?:don['’]?t|do not|no longer) (?:need|want|use) (?:it|that|this)(?: any ?more| now)?)?";
+const COLON = "(?:[^\\S\\n]*(?:[?.!][^\\S\\n]*)?[:\\n]\\s*|\\?\\s+)";
 const LACK =
   "(?:i|we)(?:['’](?:m|re|ve)| am| are| have)? (?:(?:also|still|just) )?(?:need|want|would like|lack|out of|run out of|have no|have no more|forgot|need to buy)(?: some| more| an?)?";
 const ASK = "(?:(?:so|please|pls|now|then|just|can you|could you) )*";
@@ -52,11 +58,16 @@ const clear = ({ file }: Groups): Deed => ({ does: "clear", file });
 const copy = ({ file, by }: Groups): Deed => ({ does: "copy", file, to: by });
 const forget = ({ text }: Groups): Deed => ({ does: "forget", about: bare(unasked(text)) });
 
+/** "Save this as returns.md", after the text */
+export const namedForAbove = spacedName(
+  `${SAVE}(?: (?:it|this|that|them|these|those|(?:this|the|that) (?:[\\w-]+ )?(?:text|lines?|words?|list|note|recipe|e-?mail|mail|message|letter|story|poem|above)))? ${INTO} ${FILE}${END}`,
+);
+
 /** What is written after these is as long as it likes. */
 export const LONG_FORMS = [
   form(`${SAVE} ${THIS}${INTO} ${FILE}${COLON}(?<text>.+)$`, ({ file, text }) => verbatim(file, text)),
   form(
-    `(?:create|make|start|new) ${FILE}(?: ${SAYS}(?: the (?:following|text|words|lines?))?)?${COLON}(?<text>.+)$`,
+    `(?:create|make|start|write|new) ${FILE}(?: ${SAYS}(?: (?:this|these|the following|the)(?: (?:text|words|lines?|list|items|points))?)?)?${COLON}(?<text>.+)$`,
     write,
   ),
 ];
@@ -71,6 +82,9 @@ export const FORMS = [
   // "Save this in ideas.txt: a garden on the roof", "Create a file called names.md with Tom and Eva"
   ...LONG_FORMS,
   form(`${SAVE} ${INTO} ${FILE}${COLON}(?<text>.+)$`, write),
+  // "In names.md, write Tom"
+  form(`(?:in|into|to) ${FILE},? ${SAVE}:? (?<text>.+?)${END}`, write),
+  form(`(?:in|into|to) ${FILE},? (?:add|append):? (?<text>.+?)${END}`, add),
   form(`(?:create|make|write|start|i need|i want|new) ${FILE}(?:${COLON}|[,.]? ${SAYS}\\s*)(?<text>.+?)${END}`, write),
   // "Add butter to my shopping list", "Put eggs on the list", "Write 'Call Eva' at the end of todo.md"
   ...[FILE, LIST].flatMap((file) => [
@@ -87,7 +101,7 @@ export const FORMS = [
   ),
   ...[FILE, LIST].map((file) =>
     form(
-      `(?:add|append|put|write) (?:(?:an?|the|this|another) (?:line|item|entry|point|task)|(?:this|these|the following)(?: items| things)?) (?:${INTO}|${AT_END}) ${file}${COLON}(?<text>.+)$`,
+      `(?:add|append|put|write) (?:(?:(?:an?|the|this|another) (?:line|item|entry|point|task)|(?:this|these|the following)(?: items| things)?) )?(?:${INTO}|${AT_END}) ${file}${COLON}(?<text>.+)$`,
       add,
     ),
   ),
@@ -138,7 +152,7 @@ export const FORMS = [
   form(`${SAVE} (?<text>.+?) ${INTO} ${FILE}${END}`, write),
   form(`(?:create|make|start) (?:an empty )?${FILE}${END}`, ({ file }) => ({ does: "write", name: file, text: "" })),
   ...[FILE, DOCUMENT].map((file) =>
-    form(`(?:delete|remove|erase|get rid of) ${file}${END}`, (found) => ({ does: "delete", file: found.file })),
+    form(`${DELETE} ${file}${NOT_NEEDED}${END}`, (found) => ({ does: "delete", file: found.file })),
   ),
   // "Put this into a note: water the plants", "Remember that I prefer tea", "Make a note to call the bank"
   form(`${SAVE} (?:${THIS})?${INTO} ${NOTE}${COLON}(?<text>.+)$`, note),
@@ -211,6 +225,11 @@ export const FORMS = [
     recall,
   ),
 ];
+
+function spacedName(source: string) {
+  const pattern = spaced(source);
+  return (asked: string): string | undefined => pattern.exec(asked)?.groups?.file;
+}
 
 function form(source: string, deed: (groups: Groups) => Deed | null) {
   const pattern = spaced(source);

@@ -2,13 +2,13 @@
  * What a person asks to be written, noted or deleted, by the forms that such requests have. The names and the words are
  * the person's: there is nothing to choose, so the model is not asked. English only.
  */
-import { isStatement } from "../../../lib/questions.ts";
+import { asksForWork, isStatement } from "../../../lib/questions.ts";
 import { sentencesOf } from "../../../lib/words.ts";
 import type { Deed } from "./deed.ts";
-import { FORMS, LONG_FORMS } from "./deed-forms.ts";
+import { FORMS, LONG_FORMS, namedForAbove } from "./deed-forms.ts";
 import { withoutGreeting } from "./details.ts";
 import { NAME, spaced } from "./file-forms.ts";
-import { LONG } from "./given-words.ts";
+import { LONG, verbatim } from "./given-words.ts";
 
 /** A message that says where the text after it is to be written. In UTF-16 code units. */
 const MAX_WRITTEN = 100_000;
@@ -38,13 +38,25 @@ const FORGETS = /^forget\s+(?:(?:that|what)\s+(?:i|we|my|our)|everything|all|my|
 export function deedIn(message: string): Deed | null {
   if (message.length > MAX_WRITTEN) return null;
   const whole = withoutGreeting(message);
-  const deed = deedOf(whole);
+  const deed = writtenAbove(whole) ?? deedOf(whole);
   if (deed !== null || message.length > LONG) return deed;
   // "We have no milk. Add it to my list, please."
   const [first = "", ...others] = sentencesOf(whole);
   const last = others.at(-1);
   return last === undefined || !isStatement(first) ? null : deedOf(last);
 }
+
+/** "- Dune\n- Emma\nPlease save this as books.md": the text, or the request for it, comes first. */
+function writtenAbove(whole: string): Deed | null {
+  const last = whole.includes("\n") || whole.length > LONG ? lastLineOf(whole) : (sentencesOf(whole).at(-1) ?? "");
+  const above = whole.slice(0, whole.length - last.length).trim();
+  const name = above === "" || last.length > LONG ? undefined : namedForAbove(withoutBefore(last));
+  if (name === undefined || LONG_FORMS.some((deedBy) => deedBy(withoutBefore(whole)) !== null)) return null;
+  return asksForWork(above) ? { does: "compose", name, request: above } : verbatim(name, above);
+}
+
+const lastLineOf = (text: string): string => text.slice(text.lastIndexOf("\n") + 1);
+const withoutBefore = (request: string): string => request.slice(BEFORE.exec(request)?.[0].length ?? 0).trim();
 
 function deedOf(request: string): Deed | null {
   const before = BEFORE.exec(request)?.[0] ?? "";

@@ -37,13 +37,12 @@ export const isUnsaid = (text: string): boolean => REFERS_BACK.test(text) || UNS
 
 /** The deed with these words, if they are the words, and all of them. */
 export function withWords(said: string, deed: Deed): Deed {
-  const unquoted = said.replace(QUOTATIONS, "“”");
-  if (GOES_ON.some((one) => one.test(unquoted))) return { does: "unknown", isSeveral: true };
+  if (GOES_ON.some((one) => one.test(said.replace(QUOTATIONS, "“”")))) return { does: "unknown", isSeveral: true };
   return isUnsaid(said) ? { does: "unknown" } : deed;
 }
 
-/** What is written as it stands: it came in quotes, or after "this:". */
-export const verbatim = (name: string, said: string): Deed => ({ does: "write", name, text: bare(said) });
+/** What is written as it stands, with its full stop: it came in quotes, or after "this:". */
+export const verbatim = (name: string, said: string): Deed => ({ does: "write", name, text: unquoted(said.trim()) });
 
 export function writing(name: string, said: string): Deed {
   if (said.length > LONG) return verbatim(name, said);
@@ -62,11 +61,15 @@ const QUOTED = /^["'“‘`](?!.*(?<!\w)['‘]\w)(?<text>[^"“”`]+)["'”’`
 /** "The sentence" before “It rains”, or before a colon. */
 const LED_IN = /^the\s+(?:text|words?|sentence|lines?|following|contents?)\s*(?::\s*|(?=["'“‘`]))/i;
 
-/** What stands in quotes, if all does. The full stop of a request is not of what is written. */
+/** What stands in quotes, if all does. */
+function unquoted(said: string): string {
+  const text = said.replace(LED_IN, "");
+  return QUOTED.exec(text.replace(/[.!]$/, ""))?.groups?.text?.trim() ?? text;
+}
+
+/** The full stop of a request is not of what is written. */
 export function bare(said: string): string {
-  const text = said.trim().replace(LED_IN, "");
-  const quoted = QUOTED.exec(text.replace(/[.!]$/, ""))?.groups?.text;
-  if (quoted !== undefined) return quoted.trim();
+  const text = unquoted(said.trim());
   return /[.!?]\s/.test(text) || text.includes("\n") ? text : text.replace(/(?<![.!,;])[.!,;]+$/, "");
 }
 
