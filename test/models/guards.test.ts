@@ -353,10 +353,20 @@ test.each([
   ["Book me a table", "I'm booking a table for you."],
   ["uncheck feed the cat", "Sure, I have just unchecked it."],
   ["Put tea with my things", "Tea has been added."],
+  ["Take the bread off it", "The bread is taken off the list."],
+  ["Put it back", "The bread is put back."],
+  ["Delete the plan", "The plan is no longer available."],
+  ["You said that you sent it. Did you?", "Yes, I did send an email."],
+  ["Did you really set that up?", "Yes, I did."],
+  ["Replace May with June in the plan", "In plan.md, I replaced May with June."],
+  ["append: call Eva", "Now I appended a line."],
+  ["Put the meeting in my calendar", "I'll create a meeting in your calendar."],
+  ["Remind her of it tomorrow", "I will make sure to remind her."],
+  ["Remind her of it tomorrow", "Sure, I can remind her."],
 ])("what no tool has done is not claimed: %s", (say, answer) => {
   const guard = createGuard(chat(say));
   expect(guard.faultIn(answer)).toBe("claim");
-  const half = answer.slice(0, answer.search(/sent|order|booking|unchecked|added/));
+  const half = answer.slice(0, answer.search(/sent|send|order|booking|unchecked|added|taken|put|no|replace|append|create|make|remind|d\./));
   expect(guard.faultIn(half)).toBeNull();
   expect(half.slice(0, guard.safeLength(half))).not.toMatch(/\bI\b/);
   expect(guard.insteadOf("claim")).toStartWith("I have not done anything");
@@ -368,6 +378,9 @@ test.each([
   ["Tell me a story about a lost list", "I have added a line to it, said the owl."],
   ["My day was long.", "I have added a chapter to my book."],
   ["Add colour to this: the sea is wide", "The wide sea glitters."],
+  ["Did you sleep well?", "Yes, I did."],
+  ["Put in a good word for me", "I can put it in writing: you are kind."],
+  ["Did you delete it?", "No, I did not."],
 ])("what is only told or written is no claim: %s", (say, answer) => {
   expect(createGuard(chat(say)).faultIn(answer)).not.toBe("claim");
 });
