@@ -66,12 +66,22 @@ export function isOwnText(message: string): boolean {
   return isStatement(rest) || NAMED.test(rest);
 }
 
+const OWN_MESSAGE =
+  /^\W*what (?:did i (?:just )?(?:ask|say)(?: you)?(?: (?<asked>first|last|before|just now))?|was (?:my|the) (?<which>first|last|previous) (?:question|message|thing i (?:asked|said)))(?: (?:to|of) you| i asked(?: you)?| today)*\W*$/i;
+
+/** Which message of the person a question is about: "What did I just ask?" Null for any other question. */
+export function ownMessageAsked(message: string): "first" | "last" | null {
+  const found = OWN_MESSAGE.exec(message);
+  if (found === null) return null;
+  return /first/i.test(found.groups?.asked ?? found.groups?.which ?? "") ? "first" : "last";
+}
+
 const JOKE = /\bjokes?\b|\bmake me laugh\b/i;
 /** "Do you know a joke?" */
 export const asksForJoke = (message: string): boolean => JOKE.test(message);
 
 /** What comes before a request: "Could you please". The source of a regular expression. */
-export const PLEASE = "^\\W*(?:(?:please|can you|could you|will you|would you)\\W+)*";
+export const PLEASE = "^\\W*(?:(?:please|pls|plz|(?:can|could|will|would) (?:you|u))\\W+)*";
 /** How the names of text files end. The source of a regular expression. */
 export const TEXT_FILE = "\\.(?:md|txt|csv|json|ya?ml|html)";
 const CORRECTION = new RegExp(

@@ -5,6 +5,7 @@
 
 import { type Exchange, inFull, isRequest } from "../lib/follow-ups.ts";
 import { asksForOtherLanguage, type Language, languageOf } from "../lib/language.ts";
+import { ownMessageAsked } from "../lib/questions.ts";
 import {
   asksForThing,
   asStatement,
@@ -53,10 +54,19 @@ export function shortPrompt(run: RunInput): Prompt {
   const asked = turns.at(-1);
   const left = Math.max(room - system.length, Math.floor(room / 2));
   const last: Turn[] = asked ? [{ ...asked, text: cut(asked.text, left) }] : [];
-  const before = asked ? turnsBefore(asked.text, turns.slice(0, -1), run) : [];
+  const own = ownMessageAsked(asked?.text ?? "");
+  const before = own !== null ? ownMessage(own, run) : asked ? turnsBefore(asked.text, turns.slice(0, -1), run) : [];
   const size = [...before, ...last].reduce((sum, { text }) => sum + text.length, 0);
   // Turns that are left out are not mentioned, because the model would talk about them.
   return { system, summary: null, kept: NO_TURNS, turns: size > left ? last : [...before, ...last], dropped: 0 };
+}
+
+/** The person's first or last message before this one, as it was, if this is known. */
+function ownMessage(which: "first" | "last", { conversation, earlier, summary }: RunInput): Turn[] {
+  const said = conversation.slice(0, -1).filter(({ role }) => role === "user");
+  const isWhole = earlier === 0 && summary === undefined;
+  const turn = which === "last" ? said.at(-1) : isWhole ? said[0] : undefined;
+  return turn === undefined ? [] : [{ ...turn, text: cut(turn.text, OLD_TURN) }];
 }
 
 /** The turns, with each message in words that say what it means by itself. */

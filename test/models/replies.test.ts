@@ -49,6 +49,16 @@ test.each([
   ["Can you send emails?", "I cannot do that"],
   ["Do you send e-mails?", "I cannot do that"],
   ["Can you make phone calls?", "I cannot do that"],
+  ["pls remind me tomorrow to pay rent", "I cannot watch the clock"],
+  ["can u remind me to call mum", "I cannot watch the clock"],
+  ["Set up a daily reminder", "I cannot watch the clock"],
+  ["Every 15 minutes check the server", "I cannot watch the clock"],
+  ["Put the meeting in my calendar", "I have no calendar."],
+  ["Cancel the meeting on Tuesday", "I cannot do that"],
+  ["ok thx bye", "Goodbye!"],
+  ["Bye, Ada!", "Goodbye!"],
+  ["thanks! thats all", "You are welcome!"],
+  ["Thank you, that was all for today.", "You are welcome!"],
   ["Please remember that I prefer tea.", "I will remember that."],
 ])("an assistant says what is true of it, and answers a feeling or a judgement kindly: %s", (question, beginning) => {
   expect(reply(question)?.beginning).toStartWith(beginning);
@@ -58,6 +68,38 @@ test("a character that its owner has described answers as it likes", () => {
   for (const question of ["How old are you?", "What can you do?", "I am sad."]) {
     expect(reply(question, LIBRARIAN)).toBeNull();
   }
+});
+
+test.each([
+  ["Undo that", "I cannot undo"],
+  ["undo", "I cannot undo"],
+  ["Bring it back", "I cannot undo"],
+  ["no wait, bring the soup back", "I cannot undo"],
+  ["No, the other one", "I do not know which other one"],
+  ["You said that you sent my friend an email. Did you?", "Not that I know: I cannot send"],
+  ["Did you book it?", "Not that I know: I cannot send"],
+  ["did you really set that up?", "Not that I know: I cannot send"],
+  ["Did you delete it?", "My files show what I have done"],
+  ["ok thx bye", "Goodbye!"],
+])("every character is honest about what it has done and can do: %s", (question, beginning) => {
+  for (const system of [ASSISTANT, LIBRARIAN]) expect(reply(question, system)?.beginning).toStartWith(beginning);
+});
+
+test.each([
+  ["What did I just ask?", "Your last message was: “And of Italy?”"],
+  ["what was my last question", "Your last message was: “And of Italy?”"],
+  ["What was my first question today?", "Your first message was: “What is the capital of France?”"],
+])("who asks what they have asked is told their own words: %s", (question, beginning) => {
+  const messages = [
+    { role: "system" as const, content: LIBRARIAN },
+    { role: "user" as const, content: "What is the capital of France?" },
+    { role: "assistant" as const, content: "Paris." },
+    { role: "user" as const, content: "And of Italy?" },
+    { role: "assistant" as const, content: "Rome." },
+    { role: "user" as const, content: question },
+  ];
+  expect(replyTo(question, messages)).toEqual({ beginning, sentences: 1 });
+  expect(reply(question)?.beginning).toBe("I see no earlier message of yours.");
 });
 
 test("no character promises what it cannot do", () => {
@@ -90,6 +132,14 @@ test.each([
   "Can you write a poem?",
   "Testing is important.",
   "Who is Rooster?",
+  "How do I undo a commit?",
+  "Bring back memories.",
+  "How do I get my money back?",
+  "Remind me what a noun is",
+  "Did you know that cats purr?",
+  "Every day I check the post.",
+  "What did I do wrong?",
+  "By the way, I am Tom.",
 ])("other messages are left to the model: %s", (question) => {
   expect(reply(question)).toBeNull();
 });

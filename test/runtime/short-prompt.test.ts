@@ -209,3 +209,13 @@ test("an answer that is to be JSON comes after examples in JSON, and after none 
   for (const answer of answers) expect(JSON.parse(answer)).toBeObject();
   expect(turnsFor({ type: "object" })).toEqual([]);
 });
+
+test("what a person has asked before stands in the prompt in their own words", () => {
+  const conversation = ["What is the capital of France?", "Paris.", "And of Italy?", "Rome.", "What did I just ask?"];
+  expect(promptFor(conversation).slice(1)).toEqual(["And of Italy?", "What did I just ask?"]);
+  const first = [...conversation.slice(0, 4), "What was my first question?"];
+  expect(promptFor(first).slice(1)).toEqual(["What is the capital of France?", "What was my first question?"]);
+  // The beginning is no longer known.
+  const later = promptFor(first, withFile("SOUL.md", SOUL), SMALL, { earlier: 2 });
+  expect(later.slice(1)).toEqual(["What was my first question?"]);
+});

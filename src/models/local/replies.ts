@@ -3,11 +3,12 @@
  * cannot do. Left alone, the small model makes up a life, an owner and abilities, and is glad that somebody is lonely. A
  * character that its owner has described answers as it likes, but promises nothing that it cannot do. English only.
  */
-import { PLEASE } from "../../lib/questions.ts";
+import { ownMessageAsked } from "../../lib/questions.ts";
 import { REMEMBERS } from "../../lib/recall.ts";
 import { sentenceEnds } from "../../lib/words.ts";
 import { isAssistant, nameTold } from "./introduction.ts";
 import type { ChatMessage } from "./protocol.ts";
+import { REFUSALS } from "./refusals.ts";
 import { calculationOf } from "./tools/arithmetic.ts";
 import { deedIn } from "./tools/deeds.ts";
 
@@ -110,22 +111,6 @@ const OF_ITSELF = [
   },
 ];
 
-/** What it cannot do. */
-const DEEDS = [
-  {
-    deed: "(?:remind me|wake me|set (?:an? |the )?(?:timer|alarm|reminder))\\b",
-    beginning: "I cannot watch the clock by myself, but you can plan a time for me under Schedules.",
-  },
-  {
-    deed: "(?:search|browse|look on|google) (?:the |on the )?(?:web|internet|google|online|for)\\b|(?:open|visit|go to) (?:https?:|www\\.|[\\w-]+\\.(?:com|org|net|io|dev|de|uk)\\b)",
-    beginning: "I cannot look at the web: I know what my model has learned, and what you tell me.",
-  },
-  {
-    deed: "(?:play (?:some |me |a |my |the )*(?:music|songs?|videos?|playlist|radio)|(?:turn|switch) (?:the .{1,20} )?(?:on|off)|(?:call|phone|ring|text) (?:my|the|an?) |(?:send|forward) (?:(?!me\\b)\\w+ )?(?:an? |my |this |the )?(?:e-?mails?|messages?|texts?|letters?)\\b|e-?mail (?:my |the |our )?[\\w-]+ (?:that|about|to)\\b|(?:make|place) (?:phone )?calls?\\b|(?:order|book|buy|reserve) (?:me |us )?(?:an?|some|the|two|tickets?)\\b|take (?:a|an) (?:photo|picture|screenshot))",
-    beginning: "I cannot do that: I can only answer in words. Shall I write something for you?",
-  },
-].map(({ deed, beginning }) => ({ asked: new RegExp(`${PLEASE}(?:do you )?(?:${deed})`, "i"), beginning }));
-
 const TALK = [
   {
     asked: /^\W*(?:hello|hi|hey)(?:,? (?:there|again|everyone|\p{L}+))?\W*$/iu,
@@ -201,33 +186,61 @@ const JUDGEMENTS = [
 ];
 
 const FROM = "(?:,? \\p{L}+)?";
-const PARTINGS = [
+const THAT_IS_ALL = "that(?:['’]?s| is| was) (?:all|it)(?: for (?:now|today))?";
+/** "Ok, thanks, bye" */
+const FIRST = `(?:(?:ok(?:ay)?|alright|all right|well|great|good|perfect|cool|fine|thanks|thank you|thx|cheers|${THAT_IS_ALL})\\b\\W*)*`;
+const ends = ({ parting, beginning }: { parting: string; beginning: string }) => ({
+  asked: new RegExp(`^\\W*${FIRST}${parting}\\W*$`, "iu"),
+  beginning,
+});
+const GOODBYES = [
   {
-    parting: `(?:(?:many )?thanks|thank you|thx|cheers)(?: (?:so much|very much|a lot))?(?: for [^?,.]{1,40})?${FROM}`,
-    beginning: "You are welcome!",
+    parting: `(?:good)?bye(?:[- ]?bye)?(?: for now)?${FROM}(?: ${FROM})?`,
+    beginning: "Goodbye! I hope to see you again soon.",
   },
-  { parting: `(?:good)?bye(?:[- ]?bye)?(?: for now)?${FROM}`, beginning: "Goodbye! I hope to see you again soon." },
   { parting: `see (?:you|ya)(?: (?:later|soon|tomorrow|then|around))?${FROM}`, beginning: "See you soon!" },
   { parting: `good ?night${FROM}`, beginning: "Good night! Sleep well." },
-].map(({ parting, beginning }) => ({ asked: new RegExp(`^\\W*${parting}\\W*$`, "iu"), beginning }));
+].map(ends);
+const THANKS = ends({
+  parting: `(?:(?:many )?thanks|thank you|thx|cheers)(?: (?:so much|very much|a lot))?(?: for [^?,.]{1,40})?${FROM}(?:\\W+${THAT_IS_ALL})?`,
+  beginning: "You are welcome!",
+});
 
-const ALL = [...OF_LIFE, ...OF_ITSELF, ...FEELINGS, ...JUDGEMENTS, ...PARTINGS, ...DEEDS, ...TALK];
+const ALL = [...OF_LIFE, ...OF_ITSELF, ...FEELINGS, ...JUDGEMENTS, ...GOODBYES, THANKS, ...REFUSALS, ...TALK];
+/** Of a character that its owner has described. */
+const OF_ANY = [...REFUSALS, ...GOODBYES];
 
 /** A longer message says more. In UTF-16 code units. */
 const LONG = 160;
 
-/** Null for any other message, and for another character but for what it is to calculate and what it cannot do. */
+/** In UTF-16 code units. */
+const MAX_QUOTED = 200;
+
+function ownMessage(which: "first" | "last", messages: readonly ChatMessage[]): string {
+  const said = messages.filter(({ role }) => role === "user").slice(0, -1);
+  const text = (which === "first" ? said[0] : said.at(-1))?.content.replace(/\s+/g, " ").trim();
+  if (text === undefined) return "I see no earlier message of yours.";
+  const quoted = text.length > MAX_QUOTED ? `${text.slice(0, MAX_QUOTED).toWellFormed()} …` : text;
+  return `Your ${which} message was: “${quoted}”`;
+}
+
+/**
+ * Null for any other message, and for another character but for what it is to calculate, a goodbye, what it cannot do, and
+ * what it was asked before.
+ */
 export function replyTo(question: string, messages: readonly ChatMessage[]): Reply | null {
   if (question.length > LONG) return null;
   const calculation = calculationOf(question);
   if (calculation !== null) return { beginning: calculation, sentences: 1 };
+  const own = ownMessageAsked(question);
+  if (own !== null) return { beginning: ownMessage(own, messages), sentences: 1 };
   const isOwn = isAssistant(messages);
   if (isOwn && deedIn(question)?.does === "remember") return { beginning: REMEMBERS, sentences: 1 };
   const name = nameTold(messages);
   const reply =
     isOwn && OTHERS.test(question) && name !== null
       ? { asked: OTHERS, beginning: `No, I am ${name}. ${RUNS_ON}` }
-      : (isOwn ? ALL : DEEDS).find(({ asked }) => asked.test(question));
+      : (isOwn ? ALL : OF_ANY).find(({ asked }) => asked.test(question));
   if (reply === undefined) return null;
   const beginning = reply.beginning.replace("$1", (reply.asked.exec(question)?.[1] ?? "").toLowerCase());
   const ends = sentenceEnds(beginning);
