@@ -80,13 +80,21 @@ function sized(text: string, { asked }: Before): string | null {
 }
 
 const INSTEAD =
-  /^(?:(?:and|or|but|so) )?(?:(?:what|how) about|and)\s+(?:(?<preposition>of|in|for|from|about|with|by|on|to) )?(?<other>[^,.!?]{1,40}?)\s*\?*$/i;
+  /^(?:(?:and|or|but|so) )?(?:(?:what|how) about|and)\s+(?:(?<preposition>of|in|for|from|about|with|by|on|to) )?(?<other>\d[\d.,]*(?:\s?%)?|[^,.!?]{1,40}?)\s*\?*$/i;
 const PERSONAL =
   /\b(?:i|me|my|we|us|our|you|your|it|that|this|them|they|he|she|him|her|his|then|now|why|how|when|where)\b/i;
-const LAST_NAME = /(?<=\s)(?:\p{Lu}[\p{L}'’-]*)(?: \p{Lu}[\p{L}'’-]*)*(?=[^\p{Lu}]*$)/u;
+/** "France", "South Korea", "Pride and Prejudice" */
+const LAST_NAME = /(?<=\s)(?:\p{Lu}[\p{L}'’-]*)(?: (?:and )?\p{Lu}[\p{L}'’-]*)*(?=[^\p{Lu}]*$)/u;
 const LAST_OBJECT =
   /(?<=\b(?:of|in|for|from|about|with|by|on|to) )(?:the )?[\p{L}\p{N}'’-]+(?: [\p{L}\p{N}'’-]+)?(?=\W*$)/iu;
 const LAST_NUMBER = /\d+(?:[.,]\d+)*(?=\D*$)/;
+const PERCENT = /\d+(?:[.,]\d+)*\s*(?:%|per ?cent\b)/i;
+/** With its unit: "10 km" */
+const LAST_MEASURE = /\d+(?:[.,]\d+)*(?: ?(?!(?:in|to|of|is|are|as|from|and|for)\b)[\p{L}°]+)?(?=\D*$)/iu;
+
+/** What a number in a follow-up takes the place of: "and 15%?", "and 20?", "and 20 miles?" */
+const numberFor = (other: string): RegExp =>
+  /(?:%|per ?cent)$/i.test(other) ? PERCENT : /^[\d.,]+$/.test(other) ? LAST_NUMBER : LAST_MEASURE;
 
 const DAY = "(?:the day (?:after tomorrow|before yesterday)|today|tomorrow|yesterday|tonight)";
 const IS_DAY = new RegExp(`^${DAY}$`, "i");
@@ -95,11 +103,11 @@ const LAST_DAY = new RegExp(`(?: ${DAY})?(?=\\W*$)`, "i");
 /** "What is the capital of Italy?", for "And of Italy?" after "What is the capital of France?" */
 function instead(text: string, { asked }: Before): string | null {
   const { preposition, other } = INSTEAD.exec(text)?.groups ?? {};
-  if (other === undefined || PERSONAL.test(other) || !/\?\W*$|^\W*(?:wh|how|who)/i.test(asked)) return null;
-  if (preposition === undefined && !/\?$/.test(text) && /^and\b/i.test(text)) return null;
+  if (other === undefined || PERSONAL.test(other) || !/\?\W*$|^\W*(?:wh|how|who|\d)/i.test(asked)) return null;
+  if (preposition === undefined && !/\?$|%$/.test(text) && /^and\b/i.test(text)) return null;
   if (IS_DAY.test(other)) return `${asked.replace(/\W*$/, "").replace(LAST_DAY, ` ${other}`)}?`;
   const places = preposition !== undefined ? [afterWord(preposition), LAST_NAME] : [LAST_NAME, LAST_OBJECT];
-  const place = (/^\d/.test(other) ? [LAST_NUMBER] : places).find((one) => one.test(asked));
+  const place = (/^\d/.test(other) ? [numberFor(other)] : places).find((one) => one.test(asked));
   return place === undefined ? null : `${asked.replace(place, () => other).replace(/\W*$/, "")}?`;
 }
 

@@ -60,6 +60,9 @@ test.each([
   "minus (3 + 2) is?",
   "What is 15% of twice 80?",
   "I ate 3 of 12 sweets. How many are left?",
+  "How much is it to rent 2 e-bikes for 3 days?",
+  "what does it cost to rent 2 bikes for 5 days",
+  "How much for 4 people for 2 nights?",
 ])("numbers that alone do not say what is meant are not calculated with: %s", (message) => {
   expect(calculationsIn(message)).toEqual([]);
 });
@@ -137,4 +140,10 @@ test.each([
 
 test("what is left is what was, less what went", () => {
   expect(calculationsIn("If I have 17 apples and eat 5, how many are left?")).toEqual(["17 - 5"]);
+});
+
+test("what several things cost is calculated if a price is given", () => {
+  expect(calculationsIn("How much do I pay for 6 tickets at 14 euros?")).toContain("6 * 14");
+  expect(calculationsIn("Tickets cost 14 each, how much for 6 people?")).toContain("14 * 6");
+  expect(calculationsIn("The bill is 92. How much do 4 people pay each?")).toContain("92 / 4");
 });

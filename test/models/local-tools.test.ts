@@ -152,6 +152,15 @@ test("only what is right more often than wrong is offered, as the report has mea
   }
 });
 
+test.each(["When do you close today?", "What are the opening hours today?", "What time does the meeting start today?"])(
+  "the clock is not asked when something else begins or ends: %s",
+  (question) => {
+    const mayMean = (text: string) => EXAMPLES.now.mentions.every((pattern) => pattern.test(text));
+    expect(mayMean(question)).toBe(false);
+    expect(mayMean("What day is it today?") && mayMean("What time is it in 3 hours?")).toBe(true);
+  },
+);
+
 test("no case is one of the examples that it is judged by", () => {
   const examples = Object.values(EXAMPLES).flatMap(({ wants, talk }) => [...wants.map(([say]) => say), ...talk]);
   for (const { say } of TOOL_CASES) expect(examples).not.toContain(say);

@@ -24,6 +24,8 @@ export const EXAMPLES: Readonly<Record<AskedTool, Examples>> = {
     mentions: [
       /\b(?:time|date|day|weekday|today|tomorrow|yesterday|month|year|late|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b/i,
       /\b(?:today|todays|tomorrow|yesterday|now|current|is it|(?:time|day|date) it is|the (?:time|date)|are we(?=(?: in| on)?(?: now| today)?\W*$)|do we have|(?:next|last|this) (?:week|month|year|(?:mon|tues|wednes|thurs|fri|satur|sun)day))\b/i,
+      // When something else begins or ends, the clock does not say.
+      /^(?!.*\b(?:open(?:s|ed|ing)?|clos(?:es?|ed|ing)|shuts?|(?:business|office|your|our|the) hours|begins?|starts?|ends?|leaves?|departs?|arrives?|appointments?|meetings?|due)\b)/is,
       // What is asked about a date, it cannot tell.
       /^(?:\D|\b\d{1,4}(?= (?:minutes?|hours?|days?|weeks?|months?|years?)\b(?: ago| from (?:now|today))?\W*$))*$/i,
     ],

@@ -40,6 +40,16 @@ const DAY = new RegExp(`\\d (?:of )?${MONTH}\\b|\\b${MONTH} \\d`, "i");
 /** "How many are left?" after two numbers asks for what is between them. */
 const LESS =
   /^(?!.*\b(?:total|altogether|together|in all)\b).*\b(?:left|remain(?:s|ing)?|lost|loses?|ate|eats?|spent|spends?|gave|gives? away)\b/is;
+/** What something costs, cannot be told from how many there are of it: "2 bikes for 5 days". */
+const ASKS_PRICE = /\bhow much (?:for|to)\b|\b(?:costs?|prices?|pay|charge|fees?|fare|rent|hire)\b/i;
+const MONEY =
+  /[$€£¥]|\b(?:euros?|eur|dollars?|usd|bucks|pounds?|gbp|pence|cents?|francs?|chf|kroner?|dkk|sek|nok|yen|rupees?)\b/i;
+/** Not followed by what is counted: "the bill is 92", "14 each". */
+const PLAIN_NUMBER = new RegExp(
+  `(?<![\\w.,])${NUMBER}(?![\\w.,]\\d|\\w)(?! (?!(?:each|apiece|per|an?|for|and|or|at|in|on|to|with|by|times|plus|minus|is|are|if|do|how|what)\\b)\\p{L}|-\\p{L})`,
+  "iu",
+);
+
 /** No calculations: idioms, dates and telephone numbers. */
 const NAMES = /(?<!\d)(?:9 ?[/-] ?11|24 ?\/ ?7|50 ?\/ ?50)(?!\d)|\d([-–/])\d+\1\d|(?<![\d.,])0\d+\s*[-–/]|[-–/]\s*0\d/;
 /** Without spaces, these signs stand in ranges, scores, sizes and names as well. */
@@ -60,6 +70,7 @@ export function calculationsIn(message: string): readonly string[] {
   const percent = PERCENT_OF.exec(message);
   const others = percent === null ? message : message.replace(/%|per ?cent/i, "");
   if ([BEYOND, UNKNOWN, EITHER, DAY, NAMES].some((one) => one.test(others)) || convertsUnits(message)) return [];
+  if (ASKS_PRICE.test(message) && !MONEY.test(message) && !PLAIN_NUMBER.test(message)) return [];
   if (percent !== null) {
     return numbers.length === 2 ? [`${numberOf(percent[1] ?? "")} / 100 * ${numberOf(percent[2] ?? "")}`] : [];
   }
