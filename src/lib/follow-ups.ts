@@ -3,24 +3,14 @@
  * model takes them for questions of their own, so they are put into whole sentences for it. English only, and by words:
  * what fits none of the forms stays as it is.
  */
+import { type Before, LEAD, TAIL } from "./follow-up-forms.ts";
 import { asksForOtherLanguage } from "./language.ts";
+import { chosen, listed } from "./list-follow-ups.ts";
 import { asksAboutWorld, isOwnText, isStatement, PLEASE, QUESTION, TEXT_FILE, WORK } from "./questions.ts";
-
-export interface Exchange {
-  /** The person's message, in a whole sentence; empty if there was none. */
-  asked: string;
-  /** What was answered to it. */
-  answered: string;
-}
-
-export interface Before extends Exchange {
-  /** All exchanges so far, the oldest first and that one last; only that one, if not given. */
-  exchanges?: readonly Exchange[];
-}
 
 /** In UTF-16 code units: a longer message says what it means. */
 const LONG = 100;
-const FORMS = [chosen, sized, asMany, instead, another, calculated, ofPerson, ofPet, corrected, added, noted];
+const FORMS = [chosen, sized, asMany, instead, another, calculated, ofPerson, ofPet, corrected, listed, noted];
 
 /** The message in a whole sentence, or as it is. */
 export function inFull(message: string, before: Before): string {
@@ -36,29 +26,6 @@ export function inFull(message: string, before: Before): string {
     if (full !== null) return full;
   }
   return message;
-}
-
-/** What may come before and after a request: "Ok, and save it as tea.md please". The sources of regular expressions. */
-const LEAD =
-  "^\\W*(?:(?:hello|hi|hey|and|then|also|now|so|just|ok|okay|yes|great|good|nice|perfect|cool|thanks|thank you|please|(?:can|could|will|would) you|i(?:['’]d| would)? (?:like|want|need) you to)\\b\\W*)*";
-const TAIL = "(?:,? (?:please|thanks|thank you|for me))*[\\s?.!]*$";
-
-/** As it is asked where a list or file is called by what fits several (models/local/tools/file-steps.ts). */
-const WHICH = /^(?:Which one do you mean: |Do you mean )(?<names>[^?\n]+)\?/;
-const OWN_FILE =
-  /\b(?:my|the|our|your) (?:(?!(?:my|the|our|your|to|on|onto|in|into|from|off)\b)[\w-]+ ){0,3}(?:lists?|to-?dos?|tasks|groceries|errands|files?|notes?|recipes?|documents?)\b(?: (?:of|for|about) [\w-]+)?/i;
-
-const BESIDE_NAME = /^(?:i mean )?(?:the )?(?:one (?:in|called) )?|(?: one)?(?:,? please)?[.!]*$/g;
-const YES = /^(?:yes|yeah|yep|ok|okay|sure|that)$/;
-
-/** "Add milk to home/shopping.md", for "home/shopping.md" after "Add milk to my list" and the question which one is meant */
-function chosen(text: string, { asked, answered }: Before): string | null {
-  const names = WHICH.exec(answered)?.groups?.names?.split(", ") ?? [];
-  const said = text.toLowerCase().replace(BESIDE_NAME, "");
-  const whole = names.filter((one) => one.toLowerCase() === said || (names.length === 1 && YES.test(said)));
-  const [file, ...others] =
-    whole.length > 0 ? whole : names.filter((one) => one.toLowerCase().split("/").includes(said));
-  return file === undefined || others.length > 0 || !OWN_FILE.test(asked) ? null : asked.replace(OWN_FILE, () => file);
 }
 
 const SIZE = "in (?:one|a single|two|three|\\d+) (?:short )?(?:words?|sentences?|lines?)";
@@ -214,34 +181,6 @@ function corrected(text: string, { asked }: Before): string | null {
 }
 
 const NAMED_FILE = `(?:(?:an?|the|my|our|your) )?(?:new )?(?:text )?(?:(?:file|document|note) )?(?:(?:called|named) )?["'\`]?[\\w/.-]+${TEXT_FILE}["'\`]?`;
-const ADDED = new RegExp(
-  `(?:^|[.!?,]\\s+)${LEAD.slice(1)}(?:add|put|append) .+? (?<where>(?:to|on|onto) (?:(?:my|the|our|your) .*|\\S+\\.\\w+))$`,
-  "is",
-);
-const MORE =
-  /^(?:and|also|plus|add)(?:,? (?:also|add|put))*,? (?<items>[^?.!:]{1,60}?)(?:,? (?:too|as well|please|thanks|thank you))*[.!]*$/i;
-/** "My phone is broken", "now show me the list", "read it to me": the message is about something else. */
-const NO_ITEMS =
-  /^(?:i|i['’]\w+|my|our|we|you|your|he|she|it|its|they|this|that|these|those|there|here|what|which|who|whose|where|when|why|how|now|then|so|if|because|but|yes|no|not|never|ok|okay|hello|hi|hey|bye|good(?:bye| (?:morning|day|evening|night))|please|sorry|thanks|thank|thx|cheers|to|on|onto|in|into|can|could|will|would|should|do|does|did|is|are|was|were|have|has|let|let['’]s|delete|show|display|list|explain|(?:check|tick|cross) off|\p{L}+ (?:me|us|it|them|that|this|him|her))\b/iu;
-/** Their items are things, so a verb begins a request: "and write a poem". On a list of tasks, it begins a task. */
-const OF_THINGS = /\b(?:shopping|grocer\w*|packing|guests?|wish|presents?|gifts?)\b/i;
-const VERBS =
-  /^(?:tell|say|write|make|create|read|open|find|search|look|call|send|book|order|buy|play|draw|check|mark|tick|take|move|change|replace|rename|clear|empty|sort|save|store|remind|remember|forget|note|give|translate|describe|summari[sz]e|help|try|go|come)\b/i;
-const REMOVE = /^(?:remove|take off) (?<item>.+)$/i;
-
-/**
- * "Add eggs to my shopping list", for "And eggs" after "Add milk to my shopping list"; "Remove the eggs from my shopping
- * list", for "And remove the eggs".
- */
-function added(text: string, { asked }: Before): string | null {
-  const where = ADDED.exec(asked.replace(/[\s.!]*$/, ""))?.groups?.where;
-  const items = MORE.exec(text)?.groups?.items;
-  if (where === undefined || items === undefined || ADDED.test(text)) return null;
-  const item = REMOVE.exec(items)?.groups?.item;
-  if (item !== undefined) return `Remove ${item} ${where.replace(/^\w+/, "from")}`;
-  return NO_ITEMS.test(items) || (OF_THINGS.test(where) && VERBS.test(items)) ? null : `Add ${items} ${where}`;
-}
-
 /** "The word hello" is in the message; "the poem" is in an answer before it. */
 const SAVED = new RegExp(
   `${LEAD}(?:save|store|write|put) (?:it|this|that|them|these|those|(?:the|this|that|your) (?:\\w+ )?(?<work>${WORK})) (?:down )?(?:in|into|to|as|under|on) (?<file>${NAMED_FILE})${TAIL}`,

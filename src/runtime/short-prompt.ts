@@ -3,7 +3,8 @@
  * model repeats whatever else it reads: headings, file names, instructions about tools (docs/eval.md has the figures).
  */
 
-import { type Exchange, inFull, isRequest } from "../lib/follow-ups.ts";
+import type { Exchange } from "../lib/follow-up-forms.ts";
+import { inFull, isRequest } from "../lib/follow-ups.ts";
 import { asksForOtherLanguage, type Language, languageOf } from "../lib/language.ts";
 import { ownMessageAsked } from "../lib/questions.ts";
 import {
