@@ -167,6 +167,7 @@ test.each([
   "Write my name into me.md",
   "Add the time to log.md",
   "Write the date and time into log.md",
+  "Put the ingredients for pancakes on my shopping list",
 ])("what the message does not say is not written: %s", (say) => {
   expect(deedIn(say)).toEqual({ does: "unknown" });
 });
@@ -302,6 +303,38 @@ const writes = (text: string) => ({
   call: { name: "write_file" as const, input: { name: "shopping-list.md", text } },
 });
 const WRITTEN = call("write_file", { name: "shopping-list.md", text: "" }, "Replaced shopping-list.md, 9 bytes.");
+
+test("the only list there is may be called the list, and no other is begun", () => {
+  const one = call("list_files", {}, "USER.md (9 bytes)\nshopping-list.md (20 bytes)\noslo.md (3 bytes)");
+  const reading = { call: { name: "read_file" as const, input: { name: "shopping-list.md" } } };
+  for (const say of ["Put eggs on the list", "Take milk off the list", "Check off milk on my list", "Show me my list"])
+    expect(next(say, [one])).toEqual(reading);
+  expect(next("Clear the list", [one])).toEqual({ text: expect.stringContaining("Do you mean shopping-list.md?") });
+  expect(next("Put eggs on the list", [LISTED])).toEqual({
+    text: "Which one do you mean: shopping-list.md, work-list.md?",
+  });
+  expect(next("Put eggs on my packing list", [one])).toMatchObject({ call: { name: "write_file" } });
+});
+
+test("a file that may be meant is named, and of others only those that are not the agent's own", () => {
+  const listed = call("list_files", {}, "USER.md (9 bytes)\nrecipes/lentil-soup.md (20 bytes)\nplan.md (3 bytes)");
+  expect(next("Delete the soup recipe", [listed])).toEqual({
+    text: "Do you mean recipes/lentil-soup.md? Then ask me again with that name.",
+  });
+  expect(next("Delete the plan", [listed])).toEqual({ call: { name: "delete_file", input: { name: "plan.md" } } });
+  expect(next("Delete the bread recipe", [listed])).toEqual({
+    text: "I do not know which file you mean. I have these files:\n- recipes/lentil-soup.md\n- plan.md",
+  });
+  expect(next("Replace May with June in the plan", [listed])).toEqual({
+    call: { name: "read_file", input: { name: "plan.md" } },
+  });
+});
+
+test("who wants a file summed up is told that this cannot be done, and shown the file", () => {
+  const read = call("read_file", { name: "a.md" }, "Hello");
+  expect(next("Summarise a.md", [read])).toEqual({ text: expect.stringMatching(/^I cannot sum up a file\b.*Hello$/s) });
+  expect(next("Show me a.md", [read])).toEqual({ text: "a.md:\n\nHello" });
+});
 
 test("what is added to a list goes below its last line, in the same form", () => {
   const say = "Add eggs and milk to my shopping list";

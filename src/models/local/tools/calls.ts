@@ -5,7 +5,7 @@ import type { AskedTool } from "./examples.ts";
 import { calculationsIn, sumIn } from "./expression.ts";
 import { formulaIn } from "./formula.ts";
 import type { ToolName } from "./offered.ts";
-import { namesIn, tell } from "./tell.ts";
+import { namesIn, notKnown, tell } from "./tell.ts";
 import type { ToolUse } from "./tool-use.ts";
 
 export interface Call {
@@ -35,7 +35,7 @@ export async function* nextStep(
   const mentioned = filesMentioned(message, names);
   // "Show me the recipe for pancakes" need not mean a file.
   if (mentioned.length === 0 && !OWN.test(message)) return null;
-  if (mentioned.length === 0) return { text: `I do not know which file you mean. ${tell(last, message)}` };
+  if (mentioned.length === 0) return { text: notKnown(last) };
   const name = yield* chooseText(mentioned);
   return name === null ? { text: tell(last, message) } : { call: { name: "read_file", input: { name } } };
 }

@@ -1,6 +1,6 @@
 /** The forms that requests for deeds have. English only. */
 import type { Deed } from "./deed.ts";
-import { AT_END, DOCUMENT, FILE, INTO, LIST, spaced, TO_FILE } from "./file-forms.ts";
+import { AT_END, DOCUMENT, FILE, INTO, LIST, PAPER, spaced, TO_FILE } from "./file-forms.ts";
 import { bare, isUnsaid, unasked, verbatim, withWords, writing } from "./given-words.ts";
 
 const SAVE = "(?:write|save|store|put|record|note|jot)(?: down)?";
@@ -143,7 +143,7 @@ export const FORMS = [
     form(`(?:remove|delete|take|cross|strike|drop) (?:out )?(?<text>.+?) (?:from|off|out of) ${file}${END}`, take),
   ),
   // "Change milk to cream on my shopping list"
-  ...[FILE, LIST].map((file) =>
+  ...[FILE, LIST, PAPER].map((file) =>
     form(`(?:replace|change) (?<text>.+?) (?:with|by|to|into) (?<by>.+?) (?:in|on) ${file}${END}`, (found) => ({
       ...{ does: "replace", file: found.file, item: bare(found.text), by: bare(found.by) },
     })),
@@ -151,7 +151,7 @@ export const FORMS = [
   // "Write 'Buy milk' into milk.md", "Create notes.md", "Delete my notes about Oslo"
   form(`${SAVE} (?<text>.+?) ${INTO} ${FILE}${END}`, write),
   form(`(?:create|make|start) (?:an empty )?${FILE}${END}`, ({ file }) => ({ does: "write", name: file, text: "" })),
-  ...[FILE, DOCUMENT].map((file) =>
+  ...[FILE, DOCUMENT, PAPER].map((file) =>
     form(`${DELETE} ${file}${NOT_NEEDED}${END}`, (found) => ({ does: "delete", file: found.file })),
   ),
   // "Put this into a note: water the plants", "Remember that I prefer tea", "Make a note to call the bank"
@@ -193,6 +193,12 @@ export const FORMS = [
   form(
     `(?:what(?:['’]?s| is) in|what does|read|open|show(?: me)?(?: what is in)?|summari[sz]e|look at|tell me (?:about|what is in)) (?<file>(?:the|my|this|that) (?:new )?(?:file|document|pdf|text)(?: (?:that|which))? (?:i|we)(?:['’]ve| have)? (?:just )?(?:uploaded|sent|attached|added|gave|shared|put)\\b[^.,?!]*?)(?: (?:say|contain))?${ASKED}`,
     read,
+  ),
+  // Of what a file says, the model would keep only half.
+  ...[FILE, MY_DOCUMENT, PAPER].map((file) =>
+    form(`(?:summari[sz]e|sum up)(?: what is in)? ${file}${ASKED}`, (found) => ({
+      ...{ does: "read", file: found.file, isSummary: true },
+    })),
   ),
   // "List your files", "Which files are there in the folder recipes?"
   form(

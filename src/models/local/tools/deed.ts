@@ -14,7 +14,7 @@ export type Deed =
   | { does: "copy"; file: string; to: string }
   | { does: "rename"; file: string; to: string }
   | { does: "delete"; file: string }
-  | { does: "read"; file: string }
+  | { does: "read"; file: string; isSummary?: true }
   | { does: "list"; folder: string | null }
   /** What was noted or said about something is looked up; about all, without a text. */
   | { does: "recall"; about: string | null }

@@ -147,6 +147,25 @@ export function isNamedWhole(phrase: string, name: string): boolean {
   return partsOf(phrase).every((word) => SAYS_NOTHING.has(word) || parts.includes(word));
 }
 
+/** What "the list" may be called. */
+const IS_LIST = /^(?:list|todo|task|chore|errand|grocerie|shopping|packing)$/;
+
+/**
+ * Those whose name or folder has all words of the phrase that say something: "the soup recipe" may be
+ * `recipes/lentil-soup.md`. Of a phrase that says no more than "the list", all lists; with `isPlain`, of no other.
+ */
+export function filesAkin(phrase: string, names: readonly string[], isPlain: boolean): readonly string[] {
+  const words = partsOf(phrase);
+  const telling = words.filter((word) => !SAYS_NOTHING.has(word));
+  const kinds = words.filter((word) => /^(?:list|note|recipe)$/.test(word));
+  if (telling.length === 0 ? kinds.length === 0 : isPlain) return [];
+  return names.filter((name) => {
+    const parts = partsOf(name.replace(/\.\w+$/, ""));
+    const isOf = (kind: string) => parts.some((part) => part === kind || (kind === "list" && IS_LIST.test(part)));
+    return telling.length === 0 ? kinds.every(isOf) : telling.every((word) => parts.includes(word));
+  });
+}
+
 /** In lower case, and in the singular: "the pancake recipe" is `pancakes.md`. */
 const partsOf = (text: string): string[] =>
   (text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []).map((word) => word.replace(/(?<=\p{L}{3})s$/u, ""));

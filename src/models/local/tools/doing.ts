@@ -28,6 +28,9 @@ const ONE_AT_A_TIME = "I have done nothing yet: I can do one such thing at a tim
 const HOW_TO_FORGET =
   "Tell me what to forget, such as “Forget that I prefer tea”. All that I have noted is in my files, in the folder memory.";
 
+const NO_SUMMARY =
+  "I cannot sum up a file. For a short text, send me “Summarise this:” and the text. This is all of it.\n\n";
+
 export function nextOfDeed(deed: Deed, use: ToolUse): DeedStep {
   const step = stepOf(deed, use);
   const called = "call" in step ? step.call.name : "compose" in step ? "write_file" : null;
@@ -55,7 +58,7 @@ function stepOf(deed: Deed, { question, listNamed, made }: ToolUse): DeedStep {
         : inFile(deed.file, made, (name) => calling("delete_file", { name }));
     case "read":
       return last?.name === "read_file"
-        ? { text: tell(last, question) }
+        ? { text: (deed.isSummary && !last.isError ? NO_SUMMARY : "") + tell(last, question) }
         : inFile(deed.file, made, (name) => calling("read_file", { name }), { isLoose: true });
     case "list":
       return last

@@ -17,6 +17,8 @@ export const TO_FILE = FILE.replace("(?<file>", "(?<by>");
 export const LIST = `(?<file>${OWN}(?:list(?: (?:of|for) ${PART})?|to-?dos?|tasks|groceries|errands))`;
 /** "My notes about Oslo" */
 export const DOCUMENT = `(?<file>${OWN}(?:files?|lists?|notes?|recipes?|documents?)(?: (?:about|for|of|on) ${PART}(?: (?!called |named |to |as |into )${PART})?)?)`;
+/** "The minutes", "our plan" */
+export const PAPER = `(?<file>${OWN}(?:minutes|agenda|plan|diary|journal|log|faq|menu|schedule|budget))`;
 export const INTO = "(?:down )?(?:in|into|inside|to|as|on|under)";
 export const AT_END = "(?:at|to) the (?:end|bottom) of";
 

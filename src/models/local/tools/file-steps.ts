@@ -1,10 +1,10 @@
 /** What the steps of deeds with files have in common: the file is found, read and written. */
 import { TEXT_FILE } from "../../../lib/questions.ts";
 import type { Call } from "./calls.ts";
-import { filesMentioned, isNamedWhole, withoutAgentsOwn } from "./details.ts";
+import { filesAkin, filesMentioned, isNamedWhole, withoutAgentsOwn } from "./details.ts";
 import type { MadeCall } from "./made-call.ts";
 import type { ToolName } from "./offered.ts";
-import { failed, namesIn, tell, withoutFence } from "./tell.ts";
+import { failed, namesIn, notKnown, tell, withoutFence } from "./tell.ts";
 
 /** The model answers the request, and the answer is written into the file. */
 export interface Composing {
@@ -43,6 +43,8 @@ export function toldChanged(last: MadeCall): string {
 interface Meant {
   /** Whether another file may be meant by less than all that the person calls it: nothing in it is lost. */
   isLoose?: boolean;
+  /** Whether "the list" may be the only list there is. */
+  isOnly?: boolean;
   /** What is done if there is none. */
   missing?: () => DeedStep;
 }
@@ -52,19 +54,24 @@ export function inFile(
   file: string,
   made: readonly MadeCall[],
   step: (name: string) => DeedStep,
-  { isLoose = false, missing }: Meant = {},
+  { isLoose = false, isOnly = isLoose, missing }: Meant = {},
 ): DeedStep {
   if (IS_NAME.test(file)) return step(file);
   const listed = made.find(({ name }) => name === "list_files");
   if (listed === undefined) return calling("list_files", {});
-  const mentioned = filesMentioned(file, withoutAgentsOwn(namesIn(listed.output)));
-  const [near] = mentioned;
+  const names = withoutAgentsOwn(namesIn(listed.output));
+  const mentioned = filesMentioned(file, names);
   const [name, ...others] = isLoose ? mentioned : mentioned.filter((one) => isNamedWhole(file, one));
-  if (name !== undefined && others.length === 0) return step(name);
-  if (name !== undefined) return { text: `Which one do you mean: ${[name, ...others].join(", ")}?` };
-  if (near !== undefined) return { text: `Do you mean ${near}? Then ask me again with that name.` };
-  return missing?.() ?? { text: `I do not know which file you mean. ${tell(listed, "")}` };
+  if (name !== undefined) return others.length === 0 ? step(name) : whichOf([name, ...others]);
+  const akin = mentioned.length > 0 ? mentioned : filesAkin(file, names, missing !== undefined);
+  const [near] = akin;
+  if (near === undefined) return missing?.() ?? { text: notKnown(listed) };
+  if (akin.length > 1 && mentioned.length === 0) return whichOf(akin);
+  if (isOnly && mentioned.length === 0) return step(near);
+  return { text: `Do you mean ${near}? Then ask me again with that name.` };
 }
+
+const whichOf = (names: readonly string[]): DeedStep => ({ text: `Which one do you mean: ${names.join(", ")}?` });
 
 export const isMissing = ({ output }: MadeCall): boolean => /not found|no file|does not exist/i.test(output);
 export const tooLong = (name: string): DeedStep => ({ text: failed("it is too long for me", `with ${name}`) });

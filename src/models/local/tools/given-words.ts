@@ -21,7 +21,7 @@ const WORK = new RegExp(
 );
 /** What only somebody who knows it could write. */
 const UNSAID =
-  /^(?:(?:(?:today|tomorrow|yesterday)['’]?s|the(?: current)?) (?:date|time|day|month|year|weather)(?: and (?:the )?(?:date|time|day|weather))?|my (?:(?:full|first|last) )?(?:name|birthday|age|address|e-?mail(?: address)?|(?:phone )?number))$/i;
+  /^(?:(?:(?:today|tomorrow|yesterday)['’]?s|the(?: current)?) (?:date|time|day|month|year|weather)(?: and (?:the )?(?:date|time|day|weather))?|my (?:(?:full|first|last) )?(?:name|birthday|age|address|e-?mail(?: address)?|(?:phone )?number)|(?:all )?(?:of )?(?:the )?ingredients (?:for|of|from)\b.*|(?:everything|all) (?:that )?(?:i|we) need(?: for\b.*)?)$/i;
 export const QUOTATIONS = /["“][^"“”]*["”]|(?<!\w)['‘][^'‘’]*['’](?!\w)|`[^`]*`/g;
 /** It goes on after the words: with another file, or with what is to be done then. */
 const GOES_ON = [FILE, LIST]

@@ -31,7 +31,7 @@ export function changingLine(
   made: readonly MadeCall[],
 ): DeedStep {
   const { file, item } = deed;
-  return inFile(file, made, (name) => {
+  const step = (name: string): DeedStep => {
     const read = made.find((call) => call.name === "read_file");
     if (read === undefined) return calling("read_file", { name });
     if (read.isError) return { text: tell(read, "") };
@@ -53,7 +53,8 @@ export function changingLine(
     }
     if (made.at(-1)?.name === "write_file") return { text: `I have ${doneTo(deed, changes, name)}.` };
     return writing(name, lines.flatMap((line, at) => changes.find((one) => one.at === at)?.by ?? [line]).join("\n"));
-  });
+  };
+  return inFile(file, made, step, { isOnly: true });
 }
 
 type LineChange = Parameters<typeof changingLine>[0];

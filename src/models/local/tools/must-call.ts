@@ -96,7 +96,8 @@ export function shownFor({ messages }: Pick<ModelRequest, "messages">): string |
   const { question, made } = askedIn(messages);
   const [last, deed] = [made.at(-1), deedIn(question)];
   if (last === undefined || last.isError || deed === null || SHOWS[deed.does] !== last.name) return undefined;
-  return tell(last, question);
+  // A model of this size can sum up what it has read.
+  return deed.does === "read" && deed.isSummary ? undefined : tell(last, question);
 }
 
 /** Among all names, a small model takes one of the agent's own files for "my list". */

@@ -3,6 +3,7 @@
  * fixed, and everything in them comes from the call and its result.
  */
 
+import { withoutAgentsOwn } from "./details.ts";
 import { formulaIn, unitFor } from "./formula.ts";
 import { inputOf, type MadeCall } from "./made-call.ts";
 import { asksForOtherTime, otherTime } from "./other-days.ts";
@@ -89,9 +90,12 @@ function tellResult(said: string, code: string, question: string): string | null
 
 /** "notes/oslo.md (57 bytes)", one a line. */
 function tellNames(said: string): string {
-  const names = [...said.matchAll(/^(.+) \(\d+ bytes\)$/gm)].map(([, name]) => name);
-  if (names.length === 0) return said;
-  const more = names.length > MAX_NAMES || /^\[There are more/m.test(said) ? "\n- … and more" : "";
+  const names = [...said.matchAll(/^(.+) \(\d+ bytes\)$/gm)].flatMap(([, name]) => name ?? []);
+  return names.length === 0 ? said : toldNames(names, /^\[There are more/m.test(said));
+}
+
+function toldNames(names: readonly string[], areMore = false): string {
+  const more = names.length > MAX_NAMES || areMore ? "\n- … and more" : "";
   const list = names.slice(0, MAX_NAMES).map((name) => `- ${name}`);
   return `I have these files:\n${list.join("\n")}${more}`;
 }
@@ -99,6 +103,12 @@ function tellNames(said: string): string {
 /** The names in the output of `list_files`. */
 export const namesIn = (output: string): readonly string[] =>
   [...withoutFence(output).matchAll(/^(.+) \(\d+ bytes\)$/gm)].flatMap(([, name]) => name ?? []);
+
+/** With the files that may be meant: its own only if there are no others. */
+export function notKnown(listed: MadeCall): string {
+  const others = withoutAgentsOwn(namesIn(listed.output));
+  return `I do not know which file you mean. ${others.length > 0 ? toldNames(others) : tell(listed, "")}`;
+}
 
 function tellText(said: string, name: string): string {
   const cut =
