@@ -3,7 +3,7 @@
  * model confuses the two people of a conversation, so what was told stands before the question in a form of its own
  * (runtime/short-prompt.ts), and the answer is begun for it (models/local/recall.ts). English only.
  */
-import { lineOf, QUESTION, TEXT_FILE } from "./questions.ts";
+import { isStatement, lineOf, QUESTION, TEXT_FILE } from "./questions.ts";
 import { sentencesOf } from "./words.ts";
 
 /** "How old am I?" asks for a fact, "How do I boil an egg?" and "Why am I tired?" do not. */
@@ -68,6 +68,12 @@ export const asksSomething = (text: string): boolean => ASKS_SOMETHING.test(text
 
 /** A note is read by others later, who must not take "I" for themselves. */
 export const SAYS = "The user says: ";
+/** A note in the words that the person has said. */
+export const asSaid = (note: string): string => note.replace(/^[-*]\s+/, "").replace(SAYS, "");
+
+/** Whether it tells something of the person or what is theirs: such a message may be asked for later. */
+export const tellsSomething = (message: string): boolean =>
+  !asksSomething(message) && (TELLS.test(message) || isStatement(message));
 
 /** What it says of what nobody has told it: "what your name is". */
 export const doesNotKnow = (what: string): string => `I do not know ${what}: tell me, and I will remember it.`;
@@ -115,7 +121,7 @@ const EVIDENCE: readonly { asked: RegExp; said: RegExp; noted: RegExp }[] = [
   },
   {
     asked: /\bhow old am i\b|\bmy age\b/i,
-    said: /\b(?:years? old|born|birthday|my age)\b|\bI(?:['’]m| am) (?:\d|\w+(?:teen|ty)\b)/i,
+    said: /\b(?:I was born|I (?:have )?turned|my (?:birthday|age))\b|\bI(?:['’]m| am) (?:\p{L}+ )?(?:\d|\w+(?:teen|ty)\b)/iu,
     noted: /\b(?:years? old|born|birthday|age|aged)\b|\bis \d/i,
   },
   {
@@ -162,6 +168,17 @@ function settles(statement: string, question: string): boolean {
   return thing !== undefined && new RegExp(`\\b${RegExp.escape(thing)} (?:is|was)\\b`, "iu").test(statement);
 }
 
+/**
+ * Whether a text tells by itself what was asked, and not only of the same: "My dog is called Rex", but not "We have a dog",
+ * for "what is my dog called".
+ */
+export function tellsPlainly(text: string, question: string): boolean {
+  const statement = withoutRequest(asSaid(text));
+  if (asksSomething(statement)) return false;
+  const isAnswer = settles(statement, question) && (evidenceFor(question)?.said.test(statement) ?? true);
+  return isAnswer || (needsTelling(question) && TELLS.test(statement) && sharesVerb(statement, question));
+}
+
 /** Without what the person has said otherwise since: "I live in Leeds", before "I live in York now". */
 export function latest(question: string, facts: readonly string[], said: readonly string[]): string[] {
   const last = said.findLast((statement) => settles(statement, question));
@@ -195,10 +212,19 @@ export function coversWords(text: string, question: string): boolean {
 }
 
 /** Whether a text that is near to a question in meaning may answer it: a dog's name does not answer "what is my name". */
-export function mayAnswer(text: string, question: string): boolean {
+export const mayAnswer = (text: string, question: string): boolean =>
+  hasEvidence(text, question) ?? mayName(text, question);
+
+/** Whether a text has what answers a question like this whatever its words; null if there is nothing of the kind. */
+export function hasEvidence(text: string, question: string): boolean | null {
   const evidence = evidenceFor(question);
-  return evidence === undefined || evidence.said.test(text) || evidence.noted.test(text);
+  const said = asSaid(text);
+  return evidence === undefined ? null : (TELLS.test(said) ? evidence.said : evidence.noted).test(said);
 }
+
+/** "We have a dog" does not answer "what is my dog called": a small model would make up a name. */
+const mayName = (text: string, question: string): boolean =>
+  !ASKS_NAME.test(question) || ASKS_NAME.test(text) || /\S\s+(?!I\b)\p{Lu}/u.test(text);
 
 const evidenceFor = (question: string) => EVIDENCE.find(({ asked }) => asked.test(question));
 
@@ -211,7 +237,9 @@ function answers(statement: string, question: string): boolean {
   if (DOING.test(question)) return coversWords(statement, question);
   const hasVerb = stemsOf(VERB.exec(question)?.[1] ?? "").size > 0;
   const shares = hasVerb ? sharesVerb(statement, question) : sharesWords(statement, question);
-  return TELLS.test(statement) && (evidenceFor(question)?.said.test(statement) ?? shares);
+  return (
+    TELLS.test(statement) && (evidenceFor(question)?.said.test(statement) ?? (shares && mayName(statement, question)))
+  );
 }
 
 /** Those that have most in common with the question; all, if it asks for all. */

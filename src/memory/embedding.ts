@@ -6,8 +6,8 @@ import { LostIndexError, type SearchThread } from "./search-thread.ts";
 
 /** Computes the vectors of what has none, by the embedding model, which others use too: searches go first. */
 export interface Embedding {
-  /** Of a query; null, with the reason, if there is none in time. */
-  ofQuery(query: string): Promise<{ vector: Float32Array } | { vector: null; reason: string }>;
+  /** Of a query; null, with the reason, if there is none in time, by default a second. */
+  ofQuery(query: string, withinMs?: number): Promise<{ vector: Float32Array } | { vector: null; reason: string }>;
   run(): void;
   stop(): Promise<void>;
 }
@@ -105,10 +105,10 @@ export function createEmbedding({ store, log, queue, thread, embed, isChatting }
   }
 
   return {
-    async ofQuery(query) {
+    async ofQuery(query, withinMs = QUERY_MS) {
       queriedMs = performance.now();
       try {
-        const signal = AbortSignal.any([ended.signal, AbortSignal.timeout(QUERY_MS)]);
+        const signal = AbortSignal.any([ended.signal, AbortSignal.timeout(withinMs)]);
         const [vector] = await embed([query.slice(0, MAX_CHARACTERS)], signal, { whoWaits: "somebody" });
         return vector === undefined ? { vector: null, reason: BROKEN } : { vector };
       } catch (err) {

@@ -24,8 +24,13 @@ export interface SearchResult {
 }
 
 export interface Memory {
-  /** Up to `limit` passages of what the agent has in its files and was said in its conversations. */
-  search(agent: Agent, query: string, limit: number): Promise<SearchResult>;
+  /**
+   * Up to `limit` passages of what the agent has in its files and was said in its conversations. It waits for the index and
+   * for the query's vector as long as is good for who looks something up, or for `withinMs`.
+   */
+  search(agent: Agent, query: string, limit: number, withinMs?: number): Promise<SearchResult>;
+  /** Has the agent's memory kept up to date from now on, so that even its first search finds what is there. */
+  keep(agent: Agent): Promise<void>;
   forget: Forget;
 }
 
@@ -65,8 +70,8 @@ export function createMemory(parts: MemoryParts): Memory {
     return sources.isThere(agent, file) && !queue.isQueued(agentId, "file", file);
   }
 
-  /** Has the agent's memory kept up to date from its first search on. Returns whether this is the first. */
-  async function keep({ agentId, instanceId }: Agent): Promise<boolean> {
+  /** Returns whether the agent's memory was not kept up to date before. */
+  async function begin({ agentId, instanceId }: Agent): Promise<boolean> {
     const accountId = instances.find(instanceId)?.accountId;
     if (queue.isKept(agentId) || accountId === undefined) return false;
     return store.commitSoon(() => queue.begin(accountId, agentId), "process");
@@ -92,14 +97,14 @@ export function createMemory(parts: MemoryParts): Memory {
     }
   }
 
-  async function search(agent: Agent, query: string, limit: number): Promise<SearchResult> {
+  async function search(agent: Agent, query: string, limit: number, withinMs?: number): Promise<SearchResult> {
     const { agentId } = agent;
     // What somebody has changed on the disk is found too.
     workspaces.refresh(agent);
-    const isFirst = await keep(agent);
+    const isFirst = await begin(agent);
     const [{ vector, ...without }] = await Promise.all([
-      embedding.ofQuery(query),
-      indexing.catchUp(agentId, isFirst ? FIRST_CATCH_UP_MS : CATCH_UP_MS),
+      embedding.ofQuery(query, withinMs),
+      indexing.catchUp(agentId, withinMs ?? (isFirst ? FIRST_CATCH_UP_MS : CATCH_UP_MS)),
     ]);
     const reply = await ask(agentId, query, vector, limit + SPARE);
     if (agents.find(agentId) === undefined) throw notFound("agent");
@@ -115,15 +120,18 @@ export function createMemory(parts: MemoryParts): Memory {
   }
 
   return {
-    async search(agent, query, limit) {
+    async search(agent, query, limit, withinMs) {
       const owner = instances.find(agent.instanceId)?.accountId ?? "";
       const leave = await places.take(owner, AbortSignal.timeout(WAIT_MS)).catch(() => null);
       if (leave === null) return { items: [], degraded: BUSY };
       try {
-        return await search(agent, query, limit);
+        return await search(agent, query, limit, withinMs);
       } finally {
         leave();
       }
+    },
+    async keep(agent) {
+      await begin(agent);
     },
     forget: createForgetting(parts),
   };

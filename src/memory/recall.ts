@@ -1,6 +1,16 @@
 import type { Agent } from "../agents/schema.ts";
 import { withTimeout } from "../lib/concurrency.ts";
-import { asksForThing, asksSomething, coversWords, mayAnswer, recallQuestion, sharesVerb } from "../lib/recall.ts";
+import {
+  asksForThing,
+  asksSomething,
+  coversWords,
+  hasEvidence,
+  mayAnswer,
+  recallQuestion,
+  sharesVerb,
+  tellsPlainly,
+  tellsSomething,
+} from "../lib/recall.ts";
 import type { ModelAbilities } from "../models/engine.ts";
 import { PROMPT_FILES } from "../runtime/prompt.ts";
 import { isNotesFile } from "./lines.ts";
@@ -22,6 +32,8 @@ export type Recall = (
 
 /** The first word waits no longer for it. */
 const DEADLINE_MS = 500;
+/** Nor is it searched for by its meaning if that takes longer, as when the embedding model is not loaded. */
+const SEARCH_MS = 300;
 const MOST = 5;
 const LOOKED_AT = 20;
 /** Characters of one. */
@@ -29,8 +41,12 @@ const LENGTH = 600;
 /** Where the best of what was found has less, it has little to do with the message. */
 const GOOD = 0.3;
 
-/** For a short prompt: a text that has little to do with the message would be talked about all the same. */
-const GOOD_ALONE = 0.5;
+/**
+ * For a short prompt, by how well it answers: a text that has little to do with the message would be talked about all the
+ * same. One that tells what was asked is the answer, even where only its words could be searched for and others have more
+ * of them.
+ */
+const GOOD_ALONE = { tells: 0, may: GOOD, near: 0.5 };
 /** Characters of a text that such a model can take up. */
 const SHORT = 200;
 /** Questions about what the person has told, in the language in which such a model answers. */
@@ -38,32 +54,44 @@ const ASKS = /\?|\b(?:what|who|where|when|which|how|tell|remind|remember)\b/i;
 const OF_PERSON =
   /\b(?:where (?:is|are|was|were)|my|mine|our|ours|we|us|remember|remind|told|said|mentioned|(?:am|do|did|was|have|should) I)\b/i;
 export const createRecall =
-  (memory: Pick<Memory, "search">, sources: Pick<Sources, "isForeground">): Recall =>
+  (memory: Pick<Memory, "search" | "keep">, sources: Pick<Sources, "isForeground">): Recall =>
   async (agent, message, conversationId, prompt) => {
     const isShort = prompt === "short";
     const question = isShort ? recallQuestion(message) : null;
     const isOfThing = question !== null && asksForThing(question);
     const mayAsk = isOfThing || (ASKS.test(message) && OF_PERSON.test(message));
-    if (message.trim() === "" || (isShort && !mayAsk)) return [];
+    if (message.trim() === "") return [];
+    if (isShort && !mayAsk) {
+      // It may be asked for at the beginning of the next conversation.
+      if (tellsSomething(message)) await memory.keep(agent).catch(() => null);
+      return [];
+    }
     const found = await withTimeout(
-      memory.search(agent, message.slice(0, 1_000), LOOKED_AT).catch(() => null),
+      memory.search(agent, message.slice(0, 1_000), LOOKED_AT, SEARCH_MS).catch(() => null),
       DEADLINE_MS,
     );
-    // "I live in Leeds" has less in common with "where do I live?" than other questions have.
-    const answers = (text: string) =>
-      question !== null && (isOfThing ? coversWords(text, question) : sharesVerb(text, question));
     return (found?.items ?? [])
-      .filter(({ score, text }) => score >= (isShort && !answers(text) ? GOOD_ALONE : GOOD))
-      .filter(({ text }) => question === null || (isOfThing ? answers(text) : mayAnswer(text, question)))
+      .map((one) => ({ ...one, fit: question === null ? ("near" as const) : fitOf(one.text, question) }))
+      .filter(({ score, fit }) => score >= (isShort ? GOOD_ALONE[fit] : GOOD))
+      .filter(({ text, fit }) => question === null || (isOfThing ? fit !== "near" : mayAnswer(text, question)))
       .filter((one) => mayBeTold(one, isShort ? null : conversationId, sources.isForeground))
-      .filter((one) => !isShort || (tellsSomething(one) && one.text !== message.trim()))
-      .sort((a, b) => Number(answers(b.text)) - Number(answers(a.text)))
+      .filter((one) => !isShort || (isTold(one) && one.text !== message.trim()))
+      .sort((a, b) => GOOD_ALONE[a.fit] - GOOD_ALONE[b.fit])
       .slice(0, isShort ? 1 : MOST)
       .map(({ text }) => text.slice(0, LENGTH).toWellFormed());
   };
 
+/** "I live in Leeds" has less in common with "where do I live?" than other questions have. */
+function fitOf(text: string, question: string): keyof typeof GOOD_ALONE {
+  if (tellsPlainly(text, question)) return "tells";
+  const may = asksForThing(question)
+    ? coversWords(text, question)
+    : (hasEvidence(text, question) ?? sharesVerb(text, question));
+  return may ? "may" : "near";
+}
+
 /** What a person has said, or a line of the notes. */
-function tellsSomething({ file, origin, text }: Pick<Found, "file" | "origin" | "text">): boolean {
+function isTold({ file, origin, text }: Pick<Found, "file" | "origin" | "text">): boolean {
   const isTold = file === null ? origin === "owner" : isNotesFile(file);
   return isTold && text.length <= SHORT && !asksSomething(text);
 }

@@ -9,13 +9,13 @@ import { asksForOtherLanguage, type Language, languageOf } from "../lib/language
 import { ownMessageAsked } from "../lib/questions.ts";
 import {
   asksForThing,
+  asSaid,
   asStatement,
   latest,
   needsTelling,
   notesFor,
   REMEMBERS,
   recallQuestion,
-  SAYS,
   statementsFor,
   withoutRequest,
 } from "../lib/recall.ts";
@@ -172,7 +172,7 @@ const turnsOf = ({ exchanges }: WorkedExamples): Turn[] =>
  * without, and 7 where it was told a second thing too.
  */
 const told = (memory: string): Turn[] => [
-  { role: "user", text: memory.replace(/^[-*]\s+/, "").replace(SAYS, "") },
+  { role: "user", text: asSaid(memory) },
   { role: "assistant", text: REMEMBERS },
 ];
 

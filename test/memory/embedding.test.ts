@@ -43,6 +43,19 @@ test("a search goes on without the query's vector, and says why, where the embed
   ]);
 });
 
+test("a search that waits for less than a second has its answer without the query's vector by then", async () => {
+  const embedding = createEmbedding({
+    store: { commitSoon: notUsed },
+    log: await createLog("silent", "json"),
+    queue: { vectors: { next: () => undefined, add() {}, done() {} } },
+    thread: { ask: notUsed },
+    embed: (_, signal) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
+    isChatting: () => false,
+  });
+  expect((await embedding.ofQuery("Where is the key?", 1)).vector).toBeNull();
+  await embedding.stop();
+});
+
 test("an index that is removed while a text of it is embedded holds up no other account's texts", async () => {
   const folder = mkdtempSync(join(tmpdir(), "roost-embedding-"));
   const store = openStore(folder);

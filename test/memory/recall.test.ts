@@ -7,6 +7,7 @@ import type { RunInput } from "../../src/runtime/protocol.ts";
 
 const [OWN, OTHER, BACKGROUND] = ["conv_own", "conv_other", "conv_of_a_schedule"];
 const isForeground = (conversationId: string) => conversationId !== BACKGROUND;
+const searched = (items: Found[]) => ({ search: async () => ({ items, degraded: null }), keep: async () => {} });
 const found = (text: string, more: Partial<Found> = {}): Found => ({
   ...{ text, file: null, fromLine: null, toLine: null, messageId: null, seq: 1, runId: null, createdAt: 0, score: 0.8 },
   origin: "owner",
@@ -33,23 +34,18 @@ test("what the prompt has anyway is not told again: this conversation, and the f
 
 test("at most five passages are told, the best, and none that has little to do with the message", async () => {
   const items = [...Array.from({ length: 7 }, (_, at) => found(`fact ${at}`)), found("far", { score: 0.1 })];
-  const recall = createRecall({ search: async () => ({ items, degraded: null }) }, { isForeground });
+  const recall = createRecall(searched(items), { isForeground });
   expect(await recall({} as Agent, "what?", OWN, "full")).toEqual(["fact 0", "fact 1", "fact 2", "fact 3", "fact 4"]);
 });
 
 test("a memory that cannot be searched leaves the prompt without it", async () => {
-  const recall = createRecall({ search: () => Promise.reject(new Error("broken")) }, { isForeground });
+  const recall = createRecall({ ...searched([]), search: () => Promise.reject(new Error("broken")) }, { isForeground });
   expect(await recall({} as Agent, "what?", OWN, "full")).toEqual([]);
 });
 
 test("a model with a short prompt is told one thing that the person has said or noted, if it is asked for such", async () => {
   const told = (message: string, ...items: Found[]) =>
-    createRecall({ search: async () => ({ items, degraded: null }) }, { isForeground })(
-      {} as Agent,
-      message,
-      OWN,
-      "short",
-    );
+    createRecall(searched(items), { isForeground })({} as Agent, message, OWN, "short");
   const fact = found("My dog is called Bruno.", { conversationId: OWN });
   const asked = "What is my dog called?";
   expect(await told(asked, fact, found("I like dogs."))).toEqual([fact.text]);
@@ -71,15 +67,59 @@ test("a model with a short prompt is told one thing that the person has said or 
   }
 });
 
+test.each([
+  ["My name is Timmy.", "What is my name?"],
+  ["My dog is called Bruno.", "What is my dog called?"],
+  ["I am 34 years old.", "How old am I?"],
+  ["My birthday is on 3 May.", "When is my birthday?"],
+  ["I drive a red Fiat.", "What car do I drive?"],
+  ["- The user says: my locker code is 4411", "What is my locker code?"],
+  ["The wifi password is blue7.", "What is the wifi password?"],
+])("%s is told for %s even where it was found by its words alone, below others", async (text, question) => {
+  const recall = createRecall(searched([found(text, { score: 0.2 })]), { isForeground });
+  expect(await recall({} as Agent, question, OWN, "short")).toEqual([text]);
+});
+
+test("an answer in other words is told from where it is nearer than by chance", async () => {
+  for (const [text, question] of [
+    ["I work as a nurse.", "What is my job?"],
+    ["I was born in 1990.", "How old am I?"],
+  ] as const) {
+    const told = (score: number) => createRecall(searched([found(text, { score })]), { isForeground });
+    expect(await told(0.35)({} as Agent, question, OWN, "short")).toEqual([text]);
+    expect(await told(0.25)({} as Agent, question, OWN, "short")).toEqual([]);
+  }
+});
+
+test.each([
+  ["I like tea and my cat is called Tom.", "What is my name?"],
+  ["My dog's name is Rex.", "What is my name?"],
+  ["My sister is 12 years old.", "How old am I?"],
+  ["We have a dog.", "What is my dog called?"],
+  ["I visited Rome in May.", "Where do I live?"],
+])("%s, found by its words alone, is not told for %s", async (text, question) => {
+  const recall = createRecall(searched([found(text, { score: 0.45 })]), { isForeground });
+  expect(await recall({} as Agent, question, OWN, "short")).toEqual([]);
+});
+
+test("the memory is kept from the first message that tells something, so that it is there at the first question", async () => {
+  const kept: Agent[] = [];
+  const recall = createRecall({ ...searched([]), keep: async (agent) => void kept.push(agent) }, { isForeground });
+  const keeps = async (message: string) => {
+    kept.length = 0;
+    await recall({} as Agent, message, OWN, "short");
+    return kept.length > 0;
+  };
+  for (const message of ["My name is Timmy.", "I work as a nurse.", "The wifi password is blue7."]) {
+    expect(await keeps(message)).toBe(true);
+  }
+  for (const message of ["Hello!", "Tell me a joke.", "Why is the sky blue?"]) expect(await keeps(message)).toBe(false);
+});
+
 test("what is noted of a thing answers a question about it that has the same words, and no other question", async () => {
   const note = found("- the plumber comes on Friday", { file: "memory/2026-11-22.md", origin: "agent", score: 0.4 });
   const told = (message: string) =>
-    createRecall({ search: async () => ({ items: [note], degraded: null }) }, { isForeground })(
-      {} as Agent,
-      message,
-      OWN,
-      "short",
-    );
+    createRecall(searched([note]), { isForeground })({} as Agent, message, OWN, "short");
   for (const message of ["When does the plumber come?", "Do you know when the plumber comes?"]) {
     expect(await told(message)).toEqual([note.text]);
   }
@@ -91,7 +131,7 @@ test("what is noted of a thing answers a question about it that has the same wor
 test("what is noted of somebody by name answers a question about that", async () => {
   const text = "The user says: Anna's birthday is 3 May";
   const note = found(text, { file: "memory/2026-11-22.md", origin: "agent", score: 0.4 });
-  const recall = createRecall({ search: async () => ({ items: [note], degraded: null }) }, { isForeground });
+  const recall = createRecall(searched([note]), { isForeground });
   expect(await recall({} as Agent, "When is Anna's birthday?", OWN, "short")).toEqual([text]);
   expect(await recall({} as Agent, "When is Tom's birthday?", OWN, "short")).toEqual([]);
 });
