@@ -16,6 +16,7 @@ import {
   notesFor,
   REMEMBERS,
   recallQuestion,
+  sharesVerb,
   statementsFor,
   withoutRequest,
 } from "../lib/recall.ts";
@@ -150,7 +151,8 @@ function factsFor(
     turns.flatMap(({ role, text }) => (role === "user" ? [text] : [])),
   );
   const isPersonal = needsTelling(question);
-  const known = isPersonal || asksForThing(question) ? memories.map(withoutRequest) : [];
+  const isTold = (memory: string) => isPersonal || asksForThing(question) || sharesVerb(memory, question);
+  const known = memories.filter(isTold).map(withoutRequest);
   const noted = files.flatMap(({ name, text }) => (NOTES.includes(name) ? [withoutHeadings(text)] : []));
   const notes = isPersonal ? notesFor(question, noted) : [];
   return latest(question, eachOnce([...notes, ...known, ...said]), said);

@@ -143,6 +143,15 @@ test("what is in the memory and in the conversation is told once, without the re
   expect(asked.filter((text) => /\btea\b/.test(text))).toEqual(["I like tea."]);
 });
 
+test("what the memory has of somebody or something of the person's comes with the examples of how it is told", () => {
+  const asked = (question: string, memory: string) => promptFor([question], defaults, SMALL, { memories: [memory] });
+  const question = "When does my flight leave?";
+  expect(asked(question, "My flight leaves at 7:40.").slice(1)).toEqual(
+    expect.arrayContaining(["My name is Leopold.", "My flight leaves at 7:40."]),
+  );
+  expect(asked(question, "My flight was cheap.")).not.toContain("My name is Leopold.");
+});
+
 test("an answer to what it did not know is remembered as what it is about", () => {
   const past = ["What is my name?", "I do not know what your name is: tell me, and I will remember it.", "Joe"];
   expect(promptFor(past).at(-1)).toBe("My name is Joe.");
