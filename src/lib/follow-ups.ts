@@ -164,20 +164,47 @@ function ofPet(text: string, { asked }: Before): string | null {
   return pet === undefined || name === undefined ? null : `My ${pet} is called ${name}.`;
 }
 
+/** "My locker code is 4411", "Remember that the plumber comes on Friday", "My code is 12. Remember that pls" */
 const TOLD =
-  /^\W*(?<what>(?:my|our|the) [^,.;!?]{1,60}? (?:is|are)(?: called| named)?|(?:i|we) (?:live|work) (?:in|at)|(?:i am|i['’]m)(?= \d)) [^,.;!?]{1,60}[.!]*$/iu;
+  /^\W*(?<noted>(?:(?:please|can you|could you|and|also)\W+)*(?:remember|note(?: down)?|(?:keep|bear) in mind|(?:don['’]?t|do not) forget)(?: that)?\b\W*)?(?<fact>[^,.;!?]{1,120})(?<after>\W+(?:please )?(?:remember|note|keep) (?:that|this|it)\b[^.!?]{0,20})?[.!]*$/iu;
+const WHAT =
+  /^(?<what>(?:(?:my|our|the) |\p{Lu}\p{L}*['’]s )[^,.;!?]{1,60}? (?:is|are)(?: called| named)?|(?:i|we) (?:live|work) (?:in|at)|(?:i am|i['’]m)(?= \d)) [^,.;!?]{1,60}$/iu;
+const AGAIN = `^(?:(?:oh|well|wait|oops)\\W+)?(?!oh|well|wait|oops)${NO}+`;
+const MISTAKE = "(?:[,;.]? (?:sorry|my (?:mistake|bad)|i (?:mistyped|misspoke|was wrong)))?[.!]*$";
 const OTHERWISE = new RegExp(
-  `^(?:(?:oh|well|wait|oops)\\W+)?(?!oh|well|wait|oops)${NO}+(?:(?:it|he|she)(?:['’]s| is) )?(?<other>[\\p{L}\\p{N}][\\p{L}\\p{N}'’ :/-]{0,40}?)(?: (?:instead|now))?[.!]*$`,
+  `${AGAIN}(?:(?:it|he|she)(?:['’]s| is) )?(?<other>[\\p{L}\\p{N}][\\p{L}\\p{N}'’ :/-]{0,40}?)(?: (?:instead|now))?${MISTAKE}`,
   "iu",
 );
+/** "Sorry, he comes on Saturday" */
+const DOES_OTHERWISE = new RegExp(
+  `${AGAIN}(?:he|she|it|they) (?<does>\\p{L}+) (?<other>[^,.;!?]{1,40}?)(?: instead)?${MISTAKE}`,
+  "iu",
+);
+/** "Correction: my locker code is 4412" */
+const WHOLE = new RegExp(`${AGAIN}(?<whole>(?:my|our|the|\\p{L}+['’]s) [^,.;!?]{1,80}?)${MISTAKE}`, "iu");
 const NO_VALUE =
   /^(?:thanks?|thank|thx|problem|worries|way|idea|need|more|not|never|don['’]?t|do|does|did|please|stop|wait|wrong|right|true|false|correct|incorrect|really|sorry|ok|okay|yes|no|nothing|none|too|i|i['’]\w+|you|we|they|he|she|it|that|this|there|my|your|our|but|and|or|so|just|only|tell|write|show|give|save|add|put|delete|remove|forget|remember|make|try|let|what|who|where|when|why|how|can|could|will|would|should|is|are|was|were|haha|all|great|good|nice|fine|cool|lovely|perfect)\b|\b(?:i|my|you|your|is|are|was|were|ha[sd]|have|not)\b/i;
 
-/** "My favourite colour is green.", for "No, green" after "My favourite colour is blue." */
+/**
+ * "My favourite colour is green.", for "No, green" after "My favourite colour is blue."; what was to be remembered before is
+ * to be remembered as it is now.
+ */
 function corrected(text: string, { asked }: Before): string | null {
-  const what = TOLD.exec(asked)?.groups?.what;
+  const { noted, fact = "", after } = TOLD.exec(asked)?.groups ?? {};
+  const otherFact = factOtherwise(text, fact);
+  if (otherFact === null) return null;
+  return `${noted === undefined && after === undefined ? "" : "Remember that "}${otherFact}.`;
+}
+
+function factOtherwise(text: string, fact: string): string | null {
+  const what = WHAT.exec(fact)?.groups?.what;
+  const whole = WHOLE.exec(text)?.groups?.whole;
+  if (what !== undefined && whole?.toLowerCase().startsWith(`${what.toLowerCase()} `)) return whole;
+  const does = DOES_OTHERWISE.exec(text)?.groups;
+  const [who, did] = does === undefined ? [] : fact.split(new RegExp(`\\b${does.does} `, "iu"), 2);
+  if (who !== undefined && did !== undefined) return `${who}${does?.does} ${does?.other}`;
   const other = OTHERWISE.exec(text)?.groups?.other;
-  return what === undefined || other === undefined || NO_VALUE.test(other) ? null : `${what} ${other}.`;
+  return what === undefined || other === undefined || NO_VALUE.test(other) ? null : `${what} ${other}`;
 }
 
 const NAMED_FILE = `(?:(?:an?|the|my|our|your) )?(?:new )?(?:text )?(?:(?:file|document|note) )?(?:(?:called|named) )?["'\`]?[\\w/.-]+${TEXT_FILE}["'\`]?`;

@@ -137,7 +137,7 @@ const EVIDENCE: readonly { asked: RegExp; said: RegExp; noted: RegExp }[] = [
   { asked: ALL, said: /./, noted: /./ },
 ];
 /** "Do I need", "does my train leave": without it, a statement does not answer the question. */
-const VERB = /\b(?:do (?:i|we)|does (?:my|our) \p{L}+) (\p{L}+)/iu;
+const VERB = /\b(?:do (?:i|we)|does (?:my|our) (?<whose>\p{L}+)) (?<does>\p{L}+)/iu;
 const MAX_STATEMENTS = 4;
 /** In UTF-16 code units. */
 const MAX_STATEMENT = 200;
@@ -175,8 +175,11 @@ function settles(statement: string, question: string): boolean {
 export function tellsPlainly(text: string, question: string): boolean {
   const statement = withoutRequest(asSaid(text));
   if (asksSomething(statement)) return false;
-  const isAnswer = settles(statement, question) && (evidenceFor(question)?.said.test(statement) ?? true);
-  return isAnswer || (needsTelling(question) && TELLS.test(statement) && sharesVerb(statement, question));
+  if (DOING.test(question)) return /^whe/.test(question) && coversWords(statement, question);
+  if (settles(statement, question)) return evidenceFor(question)?.said.test(statement) ?? true;
+  const does = VERB.exec(question)?.groups?.does;
+  if (does === undefined || !needsTelling(question)) return false;
+  return new RegExp(`\\b(?:i|we) (?:now |also )?${does}\\b`, "iu").test(statement);
 }
 
 /** Without what the person has said otherwise since: "I live in Leeds", before "I live in York now". */
@@ -201,9 +204,11 @@ const sentencesIn = (texts: readonly string[]): string[] =>
 export const sharesWords = (text: string, question: string): boolean =>
   stemsOf(text).intersection(stemsOf(question)).size > 0;
 
-/** Whether "I live in Leeds" has the verb of "where do I live". */
-export const sharesVerb = (text: string, question: string): boolean =>
-  stemsOf(text).intersection(stemsOf(VERB.exec(question)?.[1] ?? "")).size > 0;
+/** Whether "I live in Leeds" has the verb of "where do I live", and "my brother lives in York" who it is about, too. */
+export function sharesVerb(text: string, question: string): boolean {
+  const { whose = "", does = "" } = VERB.exec(question)?.groups ?? {};
+  return stemsOf(does).size > 0 && stemsOf(`${whose} ${does}`).isSubsetOf(stemsOf(text));
+}
 
 /** Whether a text has all words of a question that say what it is about: one of them is enough only if it is a name. */
 export function coversWords(text: string, question: string): boolean {
@@ -235,7 +240,7 @@ function answers(statement: string, question: string): boolean {
       statement.toLowerCase().includes(thing.toLowerCase()) && /\b(?:is|are|was|were|called|named)\b/i.test(statement)
     );
   if (DOING.test(question)) return coversWords(statement, question);
-  const hasVerb = stemsOf(VERB.exec(question)?.[1] ?? "").size > 0;
+  const hasVerb = stemsOf(VERB.exec(question)?.groups?.does ?? "").size > 0;
   const shares = hasVerb ? sharesVerb(statement, question) : sharesWords(statement, question);
   return (
     TELLS.test(statement) && (evidenceFor(question)?.said.test(statement) ?? (shares && mayName(statement, question)))

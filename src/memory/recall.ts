@@ -70,15 +70,18 @@ export const createRecall =
       memory.search(agent, message.slice(0, 1_000), LOOKED_AT, SEARCH_MS).catch(() => null),
       DEADLINE_MS,
     );
-    return (found?.items ?? [])
-      .map((one) => ({ ...one, fit: question === null ? ("near" as const) : fitOf(one.text, question) }))
-      .filter(({ score, fit }) => score >= (isShort ? GOOD_ALONE[fit] : GOOD))
-      .filter(({ text, fit }) => question === null || (isOfThing ? fit !== "near" : mayAnswer(text, question)))
-      .filter((one) => mayBeTold(one, isShort ? null : conversationId, sources.isForeground))
-      .filter((one) => !isShort || (isTold(one) && one.text !== message.trim()))
-      .sort((a, b) => GOOD_ALONE[a.fit] - GOOD_ALONE[b.fit])
-      .slice(0, isShort ? 1 : MOST)
-      .map(({ text }) => text.slice(0, LENGTH).toWellFormed());
+    return (
+      (found?.items ?? [])
+        .map((one) => ({ ...one, fit: question === null ? ("near" as const) : fitOf(one.text, question) }))
+        .filter(({ score, fit }) => score >= (isShort ? GOOD_ALONE[fit] : GOOD))
+        .filter(({ text, fit }) => question === null || (isOfThing ? fit !== "near" : mayAnswer(text, question)))
+        .filter((one) => mayBeTold(one, isShort ? null : conversationId, sources.isForeground))
+        .filter((one) => !isShort || (isTold(one) && one.text !== message.trim()))
+        // Of several answers to one question, the one that was told last counts.
+        .sort((a, b) => GOOD_ALONE[a.fit] - GOOD_ALONE[b.fit] || (a.fit === "tells" ? b.createdAt - a.createdAt : 0))
+        .slice(0, isShort ? 1 : MOST)
+        .map(({ text }) => text.slice(0, LENGTH).toWellFormed())
+    );
   };
 
 /** "I live in Leeds" has less in common with "where do I live?" than other questions have. */

@@ -51,6 +51,23 @@ test.each([
   ["My phone number is 0171.", "I see.", "I meant 0172", "My phone number is 0172."],
   ["I live in Leeds.", "I see.", "Sorry, I mean York", "I live in York."],
   ["I'm 33.", "I see.", "no, 34!", "I'm 34."],
+  ["Remember that my code is 4411", "Noted.", "actually it's 4412", "Remember that my code is 4412."],
+  ["please remember: my code is 4411", "Noted.", "no, 4412, sorry", "Remember that my code is 4412."],
+  [
+    "My code is 4471-882. remember that pls",
+    "Noted.",
+    "actually it's 4471-883, I mistyped",
+    "Remember that My code is 4471-883.",
+  ],
+  ["Remember that my code is 4411", "Noted.", "correction: my code is 4412", "Remember that my code is 4412."],
+  ["Remember that Anna's birthday is 3 May", "Noted.", "sorry, 4 May", "Remember that Anna's birthday is 4 May."],
+  [
+    "Remember that the plumber comes on Friday",
+    "Noted.",
+    "sorry, he comes on Saturday",
+    "Remember that the plumber comes on Saturday.",
+  ],
+  ["My brother lives in Hull.", "I see.", "no, he lives in York", "My brother lives in York."],
   ["Hi Ada, I'd like you to add milk to my list", "Done.", "And eggs", "Add eggs to my list"],
   ["We have no milk. Add it to my list.", "Done.", "Also add bread", "Add bread to my list"],
   [

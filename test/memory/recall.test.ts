@@ -80,6 +80,33 @@ test.each([
   expect(await recall({} as Agent, question, OWN, "short")).toEqual([text]);
 });
 
+test.each([
+  ["What is my locker code?", "my locker code is 4411", "my locker code is 4412"],
+  ["When does the plumber come?", "the plumber comes on Friday", "the plumber comes on Saturday"],
+  ["Where do I live?", "I live in Leeds", "I live in York now"],
+  ["What is the wifi password?", "the wifi password is blue7", "the wifi password is red8"],
+])(
+  "of two answers to %s the one that was told last counts, and nothing that only has its words",
+  async (question, ...told) => {
+    const items = [...told, "I would like to live near the plumber."].map((text, at) =>
+      found(`- The user says: ${text}`, {
+        file: "memory/2026-11-22.md",
+        origin: "agent",
+        createdAt: at,
+        score: 0.9 - at / 10,
+      }),
+    );
+    const recall = createRecall(searched(items), { isForeground });
+    expect(await recall({} as Agent, question, OWN, "short")).toEqual([`- The user says: ${told[1]}`]);
+  },
+);
+
+test("what is told of one person does not answer what is asked of another", async () => {
+  const recall = createRecall(searched([found("My sister lives in York.", { score: 0.45 })]), { isForeground });
+  expect(await recall({} as Agent, "Where does my brother live?", OWN, "short")).toEqual([]);
+  expect(await recall({} as Agent, "Where does my sister live?", OWN, "short")).toHaveLength(1);
+});
+
 test("an answer in other words is told from where it is nearer than by chance", async () => {
   for (const [text, question] of [
     ["I work as a nurse.", "What is my job?"],
