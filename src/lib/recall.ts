@@ -15,8 +15,14 @@ const ALL =
 /** Advice, or the conversation itself. */
 const NOT_TOLD =
   /\b(?:you|your|should|could|can|may|might|must|would|help|good|better|best|happens?|sa(?:y|id)|ask(?:ed)?|meant?)\b/i;
+/** "Sam's birthday", also in small letters, but not "one's duty". The source of a regular expression. */
+const SOMEBODYS =
+  "(?!(?:one|it|that|what|who|there|here|let|(?:some|any|every|no)(?:body|one)|today|tomorrow|yesterday)['’])\\p{L}+['’]s";
 /** "What is the code word", "who is Marta", "when is Marta's birthday" */
-const THING = /^wh\w+ (?:is|are|was|were) (?!.*\b(?:my|our)\b)((?:the|this) .+|\p{Lu}\p{L}+(?:['’]s .+)?)$/u;
+const THING = new RegExp(
+  `^wh\\w+ (?:is|are|was|were) (?!.*\\b(?:my|our)\\b)((?:the|this) .+|\\p{Lu}\\p{L}+|${SOMEBODYS} .+)$`,
+  "u",
+);
 /** "When does the plumber come" */
 const DOING = /^(?:wh\w+|how \w+) (?:does|do|did) (?!.*\b(?:my|our)\b)(?:the|this|\p{Lu}\p{L}+) .+$/u;
 
@@ -25,7 +31,7 @@ export function recallQuestion(message: string): string | null {
   const { line, isLedIn } = lineOf(message) ?? { line: "", isLedIn: false };
   const asked = line
     .replace(/(?:\W+(?:again|please|now))?\W*$/i, "")
-    .replace(/^(wh\w+)(?:['’]?s)?\b/i, (word, wh) => wh.toLowerCase() + (word === wh ? "" : " is"));
+    .replace(/^(wh\w+?)(?:['’]?s)?\b/i, (word, wh) => wh.toLowerCase() + (word === wh ? "" : " is"));
   const question = isLedIn ? inOrder(asked) : asked;
   if (ALL.test(question)) return question;
   // "How big is the sea? I love big seas."
@@ -37,9 +43,11 @@ export function recallQuestion(message: string): string | null {
 /** Whether it is about something else than the person: what is told of that has all of the question's words. */
 export const asksForThing = (question: string): boolean => THING.test(question) || DOING.test(question);
 
+const THING_ALONE = new RegExp(`^(?:my|our)\\b|^(?:the|${SOMEBODYS}) \\p{L}+(?: \\p{L}+)?$`, "iu");
+
 /** "What my name is", "my name", "where I live", "the code word", "Anna's birthday" */
 function inOrder(told: string): string {
-  if (/^(?:my|our)\b|^(?:the|(?-i:\p{Lu})\p{L}+['’]s) \p{L}+(?: \p{L}+)?$/iu.test(told)) return `what is ${told}`;
+  if (THING_ALONE.test(told)) return `what is ${told}`;
   return told
     .replace(/^(.+?) ((?:my|our|the|this) .+) (is|are|was|were)(| called| named)$/i, "$1 $3 $2$4")
     .replace(/^(wh\w+|how \w+) ((?:the|this) \p{L}+) (\p{L}{3,}?)s\b(.*)$/iu, "$1 does $2 $3$4")

@@ -21,6 +21,14 @@ test.each([
   ["What do you know about me?", "what do you know about me"],
   ["When is Anna's birthday?", "when is Anna's birthday"],
   ["Do you know Anna's birthday?", "what is Anna's birthday"],
+  ["whats my name?", "what is my name"],
+  ["whats my locker code", "what is my locker code"],
+  ["wheres my car", "where is my car"],
+  ["whens my birthday", "when is my birthday"],
+  ["whos my boss?", "who is my boss"],
+  ["Whose birthday do I have to remember?", "whose birthday do I have to remember"],
+  ["when is sam's birthday?", "when is sam's birthday"],
+  ["whens sam's birthday", "when is sam's birthday"],
 ])("asks for something that the person has told of themselves: %s", (message, question) => {
   expect(recallQuestion(message)).toBe(question);
 });
@@ -35,6 +43,7 @@ test.each([
   "How big is the sea? I love big seas.",
   "What is a capital?",
   "What is one's duty?",
+  "what is today's date?",
   "My name is Tom.",
 ])("asks for nothing that the person has told of themselves: %s", (message) => {
   expect(recallQuestion(message)).toBeNull();
