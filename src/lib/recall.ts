@@ -68,8 +68,9 @@ export const asksForAll = (question: string): boolean => ALL.test(question);
 export const REMEMBERS = "I will remember that.";
 
 const TELLS = /\b(?:i|i['’](?:m|ve)|my|we|we['’](?:re|ve)|our|call me)\b/i;
+/** "Forget about Leo", "create a file", "who is Leo", but not "when I was young" or "save the date". */
 const ASKS_SOMETHING =
-  /\?|^(?:please|remind|tell|write|explain|list|give|show|make|help|translate|rewrite|describe|suggest|recommend|do|can|could|what|how|why)\b/i;
+  /\?|^(?:please|remind|tell|write|explain|list|give|show|make|help|translate|rewrite|describe|suggest|recommend|do|can|could|whats?|how|why|add|append|put|create|forget|delete|remove|erase|search|rename|copy|replace|summari[sz]e|calculate|convert|save (?:it|this|that|them|these)|(?:who|whose|where|when|which)(?:['’]?s| (?:is|are|was|were|do|does|did)))\b/i;
 
 /** Whether it is a question or a request, which tells nothing. */
 export const asksSomething = (text: string): boolean => ASKS_SOMETHING.test(text);
@@ -113,7 +114,7 @@ export function asStatement(message: string, answerBefore: string): string {
 }
 
 const BEFORE_STATEMENT =
-  /^\W*(?:(?:hello|hi|hey|good (?:morning|day|afternoon|evening)|actually|sorry|so|and|but|also|ok|okay|well|oh|yes|no|please|by the way|(?:remember|note(?: down)?|write down|(?:keep|bear) in mind|(?:make|take) a note|(?:don['’]?t|do not) forget)(?: that)?)\b\W*)+/i;
+  /^\W*(?:(?:dear [\p{L} .]{1,40}(?=,)|hello|hi|hey|good (?:morning|day|afternoon|evening)|actually|sorry|so|and|but|also|ok|okay|well|oh|yes|no|please|by the way|(?:remember|note(?: down)?|write down|(?:keep|bear) in mind|(?:make|take) a note|(?:don['’]?t|do not) forget)(?: that)?)\b\W*)+/iu;
 /** "I like tea, so please remember it." */
 const AFTER_STATEMENT =
   /[,;]? (?:(?:so|and) )?(?:please )?(?:remember|note|(?:keep|bear)|(?:don['’]?t|do not) forget) (?:that|this|it)(?: in mind)?(?:,? (?:please|thanks|for me))*[\s.!]*$/i;

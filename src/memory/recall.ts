@@ -3,14 +3,18 @@ import { withTimeout } from "../lib/concurrency.ts";
 import {
   asksForThing,
   asksSomething,
+  asSaid,
   coversWords,
   hasEvidence,
   mayAnswer,
   recallQuestion,
   sharesVerb,
+  sharesWords,
   tellsPlainly,
   tellsSomething,
+  withoutRequest,
 } from "../lib/recall.ts";
+import { sentencesOf } from "../lib/words.ts";
 import type { ModelAbilities } from "../models/engine.ts";
 import { PROMPT_FILES } from "../runtime/prompt.ts";
 import { isNotesFile } from "./lines.ts";
@@ -72,6 +76,7 @@ export const createRecall =
     );
     return (
       (found?.items ?? [])
+        .flatMap((one) => (question === null ? one : partsOf(one.text, question).map((text) => ({ ...one, text }))))
         .map((one) => ({ ...one, fit: question === null ? ("near" as const) : fitOf(one.text, question) }))
         .filter(({ score, fit }) => score >= (isShort ? GOOD_ALONE[fit] : GOOD))
         .filter(({ text, fit }) => question === null || (isOfThing ? fit !== "near" : mayAnswer(text, question)))
@@ -93,10 +98,17 @@ function fitOf(text: string, question: string): keyof typeof GOOD_ALONE {
   return may ? "may" : "near";
 }
 
+/** Of several sentences, those that have to do with the question; all of a text, if only all of it has. */
+function partsOf(text: string, question: string): string[] {
+  if (text.length > SHORT) return [text];
+  const parts = sentencesOf(text).filter((one) => fitOf(one, question) !== "near" || sharesWords(one, question));
+  return parts.length > 0 ? parts : [text];
+}
+
 /** What a person has said, or a line of the notes. */
 function isTold({ file, origin, text }: Pick<Found, "file" | "origin" | "text">): boolean {
   const isTold = file === null ? origin === "owner" : isNotesFile(file);
-  return isTold && text.length <= SHORT && !asksSomething(text);
+  return isTold && text.length <= SHORT && !asksSomething(withoutRequest(asSaid(text)));
 }
 
 /**

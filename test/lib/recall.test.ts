@@ -124,6 +124,13 @@ test("whatever a person tells, a question comes with a few short statements", ()
   expect(statementsFor("What films have I seen?", [...many, `I like ${"x".repeat(300)}.`])).toEqual(many.slice(-4));
 });
 
+test("what a pasted letter says is told without its salutation", () => {
+  const letter = "Dear Sirs,\nI bought a bike on 2 November (invoice 2210). It broke.\nYours, Tom";
+  expect(statementsFor(recallQuestion("What was my invoice number?") ?? "", [letter])).toEqual([
+    "I bought a bike on 2 November (invoice 2210).",
+  ]);
+});
+
 const NOTED = ["- Name: Kim\n- Lives in Leeds.\n- Has a dog called Rex.", "Kim likes tea."];
 
 test.each([

@@ -107,6 +107,22 @@ test("what is told of one person does not answer what is asked of another", asyn
   expect(await recall({} as Agent, "Where does my sister live?", OWN, "short")).toHaveLength(1);
 });
 
+test("of a message with several sentences only what answers is told, and what it asks to be done is not", async () => {
+  const told = async (text: string, question: string) =>
+    createRecall(searched([found(text)]), { isForeground })({} as Agent, question, OWN, "short");
+  const minutes = "Create a file minutes.md with:\nPresent: Henrik, Lise, Petra.\nNext meeting: 15 December.";
+  expect(await told(minutes, "When is the next meeting?")).toEqual(["Next meeting: 15 December."]);
+  expect(await told("I work in Hull. My dog is called Rex. I am tired.", "What is my dog called?")).toEqual([
+    "My dog is called Rex.",
+  ]);
+  expect(await told("We got a puppy. He is called Rex.", "What is my dog called?")).toEqual([
+    "We got a puppy. He is called Rex.",
+  ]);
+  for (const request of ["Forget my dog's name", "Put my dog Rex on the list", "who is my dog's doctor"]) {
+    expect(await told(request, "What is my dog called?")).toEqual([]);
+  }
+});
+
 test("an answer in other words is told from where it is nearer than by chance", async () => {
   for (const [text, question] of [
     ["I work as a nurse.", "What is my job?"],

@@ -609,6 +609,14 @@ test("what is looked up is what was told, without the question and the agent's o
   });
 });
 
+test("what was asked about something is not found as what was told of it", () => {
+  const said = ["Leo is my cousin.", "forget about leo please", "who is leo", "What do you remember about leo?"];
+  const found = said.map((text) => `Said in a conversation, 2026-11-22:\n${text}`).join("\n\n");
+  expect(next("What do you remember about Leo?", [call("search_memory", {}, found)])).toEqual({
+    text: "I have found this:\n- Leo is my cousin. (you said that in a conversation)",
+  });
+});
+
 test("the last notes are shown to who asks for all", () => {
   const say = "What do you remember?";
   expect(next(say)).toEqual({ call: { name: "list_files", input: { folder: "memory" } } });

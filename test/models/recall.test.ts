@@ -24,6 +24,7 @@ test.each([
   ["My name is Tom.", "What's my name?", "Your name is"],
   ["I have a dog called Rex.", "What is my dog called?", "Your dog is called"],
   ["I'm 34.", "Do you know how old I am?", "You are 34."],
+  ["I paid it (invoice 2210).", "What is my invoice number?", "You paid it (invoice 2210)."],
   ["I was born in 1990.", "In what year was I born?", "You were born in 1990."],
   ["I was born in May.", "In what month was I born?", "You were born in"],
   ["I drive a red car.", "What colour is my car?", "Your car is"],

@@ -63,7 +63,7 @@ export function recallOf(messages: readonly ChatMessage[]): Recall | null {
   const examples = messages.findIndex(({ content }) => content === RECALL.exchanges[0]?.[0]);
   const told = (examples < 0 ? [] : messages.slice(examples + 2 * RECALL.exchanges.length))
     .filter((_, at, all) => all[at + 1]?.content === REMEMBERS)
-    .map(({ content }) => turned(content).replace(/\W+$/, ""));
+    .map(({ content }) => turned(content).replace(/[\s.,;:!]+$/, ""));
   const [first = ""] = told;
   if (first !== "") {
     const other = asksForThing(question) ? `${sentence(first)}.` : "You";

@@ -1,5 +1,6 @@
 /** What is looked up in the notes and in what was said before, and what is taken out of the notes. */
-import { SAYS, sharesWords } from "../../../lib/recall.ts";
+import { asksSomething, SAYS, sharesWords } from "../../../lib/recall.ts";
+import { sentencesOf } from "../../../lib/words.ts";
 import { calling, type DeedStep, tooLong, wholeText, writing } from "./file-steps.ts";
 import type { MadeCall } from "./made-call.ts";
 import { namesIn, tell, withoutFence } from "./tell.ts";
@@ -56,10 +57,7 @@ export function recalling(about: string, made: readonly MadeCall[], question: st
   const [found] = made;
   if (found === undefined) return calling("search_memory", { query: about });
   if (found.isError) return { text: tell(found, question) };
-  // What it has said itself, or was asked, it was not told.
-  const told = foundIn(found, about).filter(
-    ({ where, said }) => where !== "You said in a conversation" && said !== question && !said.endsWith("?"),
-  );
+  const told = foundIn(found, about).filter((one) => one.said !== question && isTold(one));
   // What was noted was said before.
   const once = told.filter(
     ({ bare }, at) => !told.slice(0, at).some((other) => bare.includes(other.bare) || other.bare.includes(bare)),
@@ -69,6 +67,12 @@ export function recalling(about: string, made: readonly MadeCall[], question: st
     .slice(0, MOST_FOUND)
     .map(({ where, said }) => `- ${toldBack(said)} (${where.replace(/^Said in/, "you said that in")})`);
   return { text: `I have found this:\n${lines.join("\n")}` };
+}
+
+/** What it has said itself, or was asked, it was not told. */
+function isTold({ where, said }: Found): boolean {
+  if (where === "You said in a conversation" || said.endsWith("?")) return false;
+  return where !== "Said in a conversation" || !sentencesOf(said).every(asksSomething);
 }
 
 const aboutThem = (about: string): string => about.replace(/\bmy\b/gi, "your").replace(/\bour\b/gi, "your");
