@@ -1,5 +1,5 @@
-import { and, asc, count, eq, gt, inArray, lte, or, sql } from "drizzle-orm";
-import { NETWORKS, type NetworkName } from "../chain/networks.ts";
+import { and, asc, count, eq, gt, lte, or, sql } from "drizzle-orm";
+import { NETWORK_NAMES, NETWORKS, type NetworkName } from "../chain/networks.ts";
 import type { Clock } from "../lib/clock.ts";
 import { lazily } from "../lib/lazily.ts";
 import type { Micros } from "../lib/money.ts";
@@ -12,6 +12,7 @@ const MAX_RETRY_MS = 60_000;
 const LIFE_MS = 24 * 60 * 60 * 1000;
 const MAX_PENDING = 20;
 const KEEP_MS = 30 * LIFE_MS;
+const NAMES = new Map<number, NetworkName>(NETWORK_NAMES.map((name) => [NETWORKS[name].chainId, name]));
 
 /** What a facilitator says it settled. */
 export interface Settled {
@@ -42,7 +43,7 @@ export interface Claims {
 }
 
 /** Transactions presented as payments. They are checked until decided, also after a restart. */
-export function createClaims(store: Store, clock: Clock, networks: readonly NetworkName[]): Claims {
+export function createClaims(store: Store, clock: Clock): Claims {
   const { db } = store;
   const isOf = ({ network, txHash }: Proof) =>
     and(eq(claims.chainId, NETWORKS[network].chainId), eq(claims.txHash, txHash));
@@ -120,16 +121,15 @@ export function createClaims(store: Store, clock: Clock, networks: readonly Netw
       const now = clock.now();
       // A time far ahead is due too: the wall clock has been set back since.
       const isDue = or(lte(claims.nextTryAt, now), gt(claims.nextTryAt, now + MAX_RETRY_MS));
-      const names = new Map(networks.map((name) => [NETWORKS[name].chainId, name]));
       return db
         .select()
         .from(claims)
-        .where(and(isPending, isDue, inArray(claims.chainId, [...names.keys()])))
+        .where(and(isPending, isDue))
         .orderBy(asc(claims.nextTryAt))
         .limit(limit)
         .all()
         .flatMap((claim) => {
-          const network = names.get(claim.chainId);
+          const network = NAMES.get(claim.chainId);
           return network ? [{ proof: { network, txHash: claim.txHash }, claim }] : [];
         });
     },

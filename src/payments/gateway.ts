@@ -1,6 +1,6 @@
 import type { RpcHealth } from "../chain/chain.ts";
 import { createChain } from "../chain/create-chain.ts";
-import type { Address, NetworkName } from "../chain/networks.ts";
+import { type Address, NETWORK_NAMES, type NetworkName } from "../chain/networks.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
@@ -46,7 +46,7 @@ export interface PaymentGateway {
   takePayment(accountId: string, headers: Headers, requestId: string): Promise<Payment | null>;
   /** Removes what was decided long ago, at most `limit` of each kind. Returns whether there may be more. */
   prune(limit: number): boolean;
-  /** The health of all networks' nodes. */
+  /** The health of the nodes of all networks that are accepted. */
   health(): RpcHealth[];
   run(): void;
   stop(): Promise<void>;
@@ -56,18 +56,30 @@ export function createPaymentGateway({ settings, publicUrl, ...parts }: PaymentG
   const { store, clock, log, meter, recipient, deadlineMs } = parts;
   const { networks, rpcUrls, confirmations, minimumTopUp, facilitatorUrl } = settings;
   const openChain = (network: NetworkName) => createChain({ network, urls: rpcUrls[network], clock, deadlineMs });
-  const chains = new Map(networks.map((network) => [network, openChain(network)]));
+  // All: what is on its way on a network that is no longer accepted is still credited.
+  const chains = new Map(NETWORK_NAMES.map((network) => [network, openChain(network)]));
+  const accepted = new Map([...chains].filter(([network]) => networks.includes(network)));
   // The payment is always for the balance, whichever request found it too low.
   const offer = () => ({ recipient, resource: `${publicUrl()}/v1/billing/top-up` });
-  const heads = createHeads(chains, { timeoutMs: deadlineMs });
-  const x402 = createX402Support({ url: facilitatorUrl, deadlineMs, store, clock, log, chains, heads, offer });
+  const heads = createHeads(accepted, { timeoutMs: deadlineMs });
+  const x402 = createX402Support({
+    url: facilitatorUrl,
+    deadlineMs,
+    store,
+    clock,
+    log,
+    networks,
+    chains,
+    heads,
+    offer,
+  });
   const { advertise } = x402;
   const { balanceOf, owedBy } = meter;
-  const health = () => [...chains.values()].flatMap((chain) => chain.health());
+  const health = () => [...accepted.values()].flatMap((chain) => chain.health());
   const isCutOff = () => health().every(({ ok }) => ok === false);
   const asked = { recipient, networks, minimumTopUp, topUpAt: publicUrl, isCutOff };
   const invoices = createInvoices({ store, clock, balanceOf, owedBy, heads, advertise, ...asked });
-  const payments = createPayments({ ...parts, invoices, chains, confirmations });
+  const payments = createPayments({ ...parts, invoices, networks, chains, confirmations });
   const facilitated = x402.collect(payments.creditSettled);
 
   return {

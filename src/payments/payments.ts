@@ -41,7 +41,9 @@ export interface PaymentParts {
   audit: Audit;
   invoices: Invoices;
   recipient: Address;
-  /** The configured networks. */
+  /** The networks that payments are accepted on. */
+  networks: readonly NetworkName[];
+  /** These, and those that something may still be on its way on. */
   chains: ReadonlyMap<NetworkName, Chain>;
   /** Confirmations that a transfer needs, its own block included. */
   confirmations: Record<NetworkName, number>;
@@ -83,10 +85,9 @@ export interface Payments {
 
 /** Payments by USDC transfers to this host's address, verified on the chain (docs/contract/billing.md, x402). */
 export function createPayments(parts: PaymentParts): Payments {
-  const { store, clock, log, chains, invoices, deadlineMs } = parts;
-  const networks = [...chains.keys()];
+  const { store, clock, log, networks, invoices, deadlineMs } = parts;
   const rows = paymentQueries(store.db);
-  const claims = createClaims(store, clock, networks);
+  const claims = createClaims(store, clock);
   const credits = createCredits(parts);
   const verifier = createVerifier({ ...parts, claims, credits });
   const finality = createFinalityCheck({ ...parts, claims, credits });

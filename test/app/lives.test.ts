@@ -35,7 +35,7 @@ afterAll(() => {
 function lives(environment: Record<string, string> = {}): Life[] {
   const { store, clock, audit } = foundation;
   const invoices = invoiceQueries(store.db);
-  const claims = createClaims(store, clock, []);
+  const claims = createClaims(store, clock);
   const authorizations = createAuthorizations(store);
   const { config } = loadConfig(environment);
   return livesOf(foundation, config, {

@@ -88,6 +88,6 @@ test("a payment is no longer looked for a day after its expiry, although the nod
   expect((await launch(person, header)).status).toBe(402);
   clock.advance(DAY + 30 * MINUTE);
   await settling.server.restart();
-  const open = () => createAuthorizations(settling.server.foundation.store).open(["base"], null, 10).length;
+  const open = () => createAuthorizations(settling.server.foundation.store).open(null, 10).length;
   while (open() > 0) await Bun.sleep(5);
 });

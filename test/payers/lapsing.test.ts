@@ -55,7 +55,7 @@ test("a signature that its payer used for another transfer meanwhile ends with i
     return new Response("gone", { status: 502 });
   });
   const presented = async () => (await launch(person, header)).body.error.message;
-  const open = () => createAuthorizations(settling.server.foundation.store).open(["base"], null, 10).length;
+  const open = () => createAuthorizations(settling.server.foundation.store).open(null, 10).length;
 
   expect(await presented()).toContain("recipient is not the one");
   clock.advance(14 * MINUTE);

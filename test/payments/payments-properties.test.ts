@@ -62,12 +62,11 @@ test(`after ${STEPS.toLocaleString("en")} payments, replays, thefts and reorgani
   const chain = playChain();
   const balanceOf = (accountId: string) => ledger.accountBalance(accountId).balance;
   const chains = new Map([["base" as const, { ...chain, network: "base" as const, health: () => [] }]]);
-  const common = { store, clock, recipient: RECIPIENT, chains: chains as never };
+  const common = { store, clock, recipient: RECIPIENT, networks: ["base" as const], chains: chains as never };
   const invoices = createInvoices({
     ...common,
     balanceOf,
     owedBy: (accountId) => ledger.accountBalance(accountId).owed,
-    networks: ["base"],
     heads: createHeads(chains, { spacingMs: 0 }),
     minimumTopUp: 1_000_000n,
     advertise: advertiseNothing,

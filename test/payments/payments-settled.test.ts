@@ -23,14 +23,15 @@ async function paymentsOf({ server, anvil, recipient, clock }: Paying) {
     isCutOff: () => false,
     advertise: advertiseNothing,
   };
-  const parts = { store, clock, balanceOf, recipient, chains, ...told };
+  const networks = ["base" as const];
+  const parts = { store, clock, balanceOf, recipient, networks, chains, ...told };
   return createPayments({
     ...parts,
     log: await createLog("silent", "json"),
     ledger,
     audit,
     meter: { settle() {} },
-    invoices: createInvoices({ ...parts, networks: ["base"], heads: createHeads(chains, { timeoutMs: deadlineMs }) }),
+    invoices: createInvoices({ ...parts, heads: createHeads(chains, { timeoutMs: deadlineMs }) }),
     confirmations: { base: 10, ethereum: 12, polygon: 128 },
     deadlineMs,
   });

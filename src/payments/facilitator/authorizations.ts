@@ -1,10 +1,11 @@
-import { and, asc, eq, gt, inArray, lte, type SQL, sql } from "drizzle-orm";
+import { and, asc, eq, gt, lte, type SQL, sql } from "drizzle-orm";
 import { MAX_BLOCKS_SEARCHED } from "../../chain/find-authorization.ts";
-import { NETWORKS, type NetworkName } from "../../chain/networks.ts";
+import { NETWORK_NAMES, NETWORKS, type NetworkName } from "../../chain/networks.ts";
 import type { Store } from "../../storage/store.ts";
 import { type AuthorizationRow, authorizations, type PaymentRow } from "../schema.ts";
 
 const KEPT_MS = 30 * 24 * 60 * 60 * 1000;
+const NAMES = new Map<number, NetworkName>(NETWORK_NAMES.map((name) => [NETWORKS[name].chainId, name]));
 
 /** Identifies a signed transfer (EIP-3009); payer and nonce in lower case. */
 export interface AuthorizationId {
@@ -33,7 +34,7 @@ export interface Authorizations {
   /** Whether one of the account's may still be settling: a new payment might be a second one. */
   isSettling(accountId: string, now: number): boolean;
   /** Those that may still reach the chain, oldest first; after `after`, if it is given. */
-  open(networks: readonly NetworkName[], after: OpenAuthorization | null, limit: number): OpenAuthorization[];
+  open(after: OpenAuthorization | null, limit: number): OpenAuthorization[];
   /** Removes at most `limit` decided long ago: the signatures have expired by then. Returns whether there may be more. */
   prune(now: number, limit: number): boolean;
 }
@@ -118,8 +119,7 @@ export function createAuthorizations({ db, transaction }: Store): Authorizations
         return old.length === limit;
       });
     },
-    open(networks, after, limit) {
-      const names = new Map(networks.map((name) => [NETWORKS[name].chainId, name]));
+    open(after, limit) {
       const { chainId, payer, nonce, createdAt } = authorizations;
       const isAfter =
         after &&
@@ -128,12 +128,12 @@ export function createAuthorizations({ db, transaction }: Store): Authorizations
       const rows = db
         .select({ chainId, payer, nonce, createdAt })
         .from(authorizations)
-        .where(and(isOpen, inArray(chainId, [...names.keys()]), isAfter ?? undefined))
+        .where(and(isOpen, isAfter ?? undefined))
         .orderBy(asc(createdAt), asc(chainId), asc(payer), asc(nonce))
         .limit(limit)
         .all();
       return rows.flatMap((row) => {
-        const network = names.get(row.chainId);
+        const network = NAMES.get(row.chainId);
         const id = network && { network, payer: row.payer as AuthorizationId["payer"], nonce: row.nonce };
         return id ? [{ id, createdAt: row.createdAt }] : [];
       });

@@ -12,15 +12,17 @@ import type { AuthorizationRow } from "../schema.ts";
 import type { Arrivals } from "./arrivals.ts";
 import type { AuthorizationId, Authorizations, OpenAuthorization } from "./authorizations.ts";
 import type { Facilitator } from "./facilitator.ts";
-import { parseSignedPayment, refusalOf, type SignedPayment, signedPaymentHeader } from "./signed-payment.ts";
+import { notTaken, readSignedPayment, refusalOf, type SignedPayment, signedPaymentHeader } from "./signed-payment.ts";
 import { ASKED, facilitatorRequest, type Offer, paidHeaders } from "./x402-protocol.ts";
 
 export interface FacilitatedPaymentParts {
   clock: Clock;
   log: Log;
-  facilitator: Facilitator;
+  /** Null for none: then only what was passed to one before is still looked for. */
+  facilitator: Facilitator | null;
   authorizations: Authorizations;
   arrivals: Arrivals;
+  /** The networks that new ones are accepted on. */
   networks: readonly NetworkName[];
   headOf(network: NetworkName): Promise<bigint | null>;
   offer: () => Offer;
@@ -31,7 +33,7 @@ export interface FacilitatedPayments {
   /**
    * Has a request's signed payment settled, and credits it once the chain shows it (docs/contract/billing.md, Clients
    * of the x402 protocol). Null if there is none. Throws `invalid_request` if it is malformed, and `rate_limited` for
-   * too many new ones or lookups. May take 50 s.
+   * too many new ones or lookups. May take 50 s. What is on its way is recognised, whatever the settings are now.
    */
   take(accountId: string, headers: Headers, requestId: string): Promise<Payment | null>;
   /** Removes at most `limit` decided long ago. Returns whether there may be more. */
@@ -87,7 +89,8 @@ export function createFacilitatedPayments(parts: FacilitatedPaymentParts): Facil
   async function take(accountId: string, headers: Headers, requestId: string): Promise<Payment | null> {
     const brought = signedPaymentHeader(headers);
     if (brought === null) return null;
-    const signed = parseSignedPayment(brought.version, brought.header, networks);
+    const signed = readSignedPayment(brought.version, brought.header);
+    if (signed === null) throw notTaken(brought.version, facilitator && networks);
     const id = idOf(signed);
     const key = keyOf(id);
     const payment = () => pay({ accountId, requestId }, id, signed).finally(() => flights.delete(key));
@@ -107,18 +110,26 @@ export function createFacilitatedPayments(parts: FacilitatedPaymentParts): Facil
 
   async function payFirst(whose: Presenter, id: AuthorizationId, signed: SignedPayment): Promise<Payment> {
     const { accountId } = whose;
+    if (facilitator === null || !networks.includes(id.network)) {
+      throw notTaken(signed.version, facilitator && networks);
+    }
     const refusal = refusalOf(signed, offer().recipient, clock.now());
     if (refusal !== null) return refused(refusal);
     newTransactions.admit(accountId, keyOf(id));
     if (slots.acquire(accountId) !== "taken") return refused(BUSY, 5);
     try {
-      return await settleFirst(whose, id, signed);
+      return await settleFirst(facilitator, whose, id, signed);
     } finally {
       slots.release(accountId);
     }
   }
 
-  async function settleFirst(whose: Presenter, id: AuthorizationId, signed: SignedPayment): Promise<Payment> {
+  async function settleFirst(
+    facilitator: Facilitator,
+    whose: Presenter,
+    id: AuthorizationId,
+    signed: SignedPayment,
+  ): Promise<Payment> {
     const { network } = id;
     const { accountId, requestId } = whose;
     // Read before the signature is passed on: the transfer is in a later block.
@@ -166,7 +177,7 @@ export function createFacilitatedPayments(parts: FacilitatedPaymentParts): Facil
 
   /** Skips those that a request is waiting for. */
   async function lookForSome(): Promise<void> {
-    const some = authorizations.open(networks, last, CHECKED_PER_PASS);
+    const some = authorizations.open(last, CHECKED_PER_PASS);
     for (const one of some) {
       if (stopping.signal.aborted) return;
       last = one;

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type Address, NETWORKS, type NetworkName } from "../../chain/networks.ts";
+import { type Address, NETWORK_NAMES, NETWORKS, type NetworkName } from "../../chain/networks.ts";
 import { AppError } from "../../lib/app-error.ts";
 import { ASKED, HOLDS_SECONDS, NAMES, REQUEST_HEADERS, type Version } from "./x402-protocol.ts";
 
@@ -55,31 +55,33 @@ export function signedPaymentHeader(headers: Headers): { version: Version; heade
   return first === null || first === "" || first.startsWith("{") ? null : { version: 1, header: first };
 }
 
-/** Throws `invalid_request` if a request has a signed payment, which this host cannot settle. */
-export function refuseSignedPayment(headers: Headers): void {
-  const signed = signedPaymentHeader(headers);
-  if (signed === null) return;
-  const instead = 'a transfer that was made, as {"txHash":"0x…","network":"…"} in X-PAYMENT';
-  throw malformed(signed.version, `${instead}; this host has no facilitator for signed payments`);
+/** Reads the header of `version`, for a payment on any network; null if it is malformed. */
+export function readSignedPayment(version: Version, header: string): SignedPayment | null {
+  const read = FORMS[version].safeParse(header.length <= MAX_HEADER_LENGTH ? decode(header) : null);
+  if (!read.success) return null;
+  const { data } = read;
+  const { scheme, network: name } = data.x402Version === 1 ? data : data.accepted;
+  const network = NETWORK_NAMES.find((candidate) => NAMES[version][candidate] === name);
+  if (network === undefined) return null;
+  const accepted = data.x402Version === 1 ? null : data.accepted;
+  return { version, scheme, network, accepted, payload: data.payload };
 }
 
 /**
- * Reads the header of `version`. Throws `invalid_request` if it is malformed or names a network not among `networks`.
+ * The `invalid_request` for what a host does not take as a signed payment. It takes those on `networks`; none if that is
+ * null.
  */
-export function parseSignedPayment(version: Version, header: string, networks: readonly NetworkName[]): SignedPayment {
-  const read = FORMS[version].safeParse(header.length <= MAX_HEADER_LENGTH ? decode(header) : null);
-  if (!read.success) {
-    throw malformed(version, `a payment of x402 version ${version}: base64 of its JSON, with a signed authorization`);
+export function notTaken(version: Version, networks: readonly NetworkName[] | null): AppError {
+  if (networks === null) {
+    const instead = 'a transfer that was made, as {"txHash":"0x…","network":"…"} in X-PAYMENT';
+    return malformed(version, `${instead}; this host has no facilitator for signed payments`);
   }
-  const { data } = read;
-  const { scheme, network: name } = data.x402Version === 1 ? data : data.accepted;
-  const network = networks.find((candidate) => NAMES[version][candidate] === name);
-  if (network === undefined) {
-    const names = networks.flatMap((candidate) => NAMES[version][candidate] ?? []);
-    throw malformed(version, `a payment on ${names.join(" or ")}`);
-  }
-  const accepted = data.x402Version === 1 ? null : data.accepted;
-  return { version, scheme, network, accepted, payload: data.payload };
+  const names = networks.flatMap((network) => NAMES[version][network] ?? []);
+  const on = names.length === 0 ? "" : ` on ${names.join(" or ")}`;
+  return malformed(
+    version,
+    `a payment of x402 version ${version}${on}: base64 of its JSON, with a signed authorization`,
+  );
 }
 
 const malformed = (version: Version, expected: string): AppError =>

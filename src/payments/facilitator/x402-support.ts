@@ -11,7 +11,6 @@ import { createArrivals } from "./arrivals.ts";
 import { createAuthorizations } from "./authorizations.ts";
 import { createFacilitatedPayments, type FacilitatedPayments } from "./facilitated-payments.ts";
 import { createFacilitator } from "./facilitator.ts";
-import { refuseSignedPayment } from "./signed-payment.ts";
 import type { Offer } from "./x402-protocol.ts";
 
 export interface X402SupportParts {
@@ -22,7 +21,8 @@ export interface X402SupportParts {
   store: Store;
   clock: Clock;
   log: Log;
-  /** The configured networks. */
+  /** The networks that payments are accepted on. */
+  networks: readonly NetworkName[];
   chains: ReadonlyMap<NetworkName, Chain>;
   heads: Pick<Heads, "of">;
   offer: () => Offer;
@@ -35,17 +35,17 @@ export interface X402Support {
 }
 
 /**
- * Without a facilitator nothing is advertised, and signed payments are refused (docs/contract/billing.md, Clients of
+ * Without a facilitator nothing is advertised, and new signed payments are refused (docs/contract/billing.md, Clients of
  * the x402 protocol).
  */
 export function createX402Support(parts: X402SupportParts): X402Support {
-  const { url, deadlineMs, store, clock, log, chains, heads, offer } = parts;
-  if (url === null) return { advertise: advertiseNothing, collect: () => NOTHING_COLLECTED };
-  const facilitator = createFacilitator({ url, clock, deadlineMs });
+  const { url, deadlineMs, store, clock, log, networks, chains, heads, offer } = parts;
+  const facilitator = url === null ? null : createFacilitator({ url, clock, deadlineMs });
   const authorizations = createAuthorizations(store);
-  const networks = [...chains.keys()];
   return {
-    advertise: createAdvertiser({ clock, facilitator, authorizations, networks, offer }),
+    advertise: facilitator
+      ? createAdvertiser({ clock, facilitator, authorizations, networks, offer })
+      : advertiseNothing,
     collect(creditSettled) {
       const arrivals = createArrivals({ clock, log, authorizations, chains, creditSettled });
       const headOf = heads.of;
@@ -53,13 +53,3 @@ export function createX402Support(parts: X402SupportParts): X402Support {
     },
   };
 }
-
-const NOTHING_COLLECTED: FacilitatedPayments = {
-  async take(_accountId, headers) {
-    refuseSignedPayment(headers);
-    return null;
-  },
-  prune: () => false,
-  run: () => undefined,
-  stop: () => Promise.resolve(),
-};
