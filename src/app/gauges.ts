@@ -30,7 +30,7 @@ export interface GaugeParts {
   meter: Pick<Meter, "accountIds">;
   sandbox: Pick<Sandbox, "level" | "figures">;
   mcp: { connections: Pick<Mcp["connections"], "open"> };
-  paymentGateway: Pick<PaymentGateway, "invoices" | "payments" | "health">;
+  paymentGateway: Pick<PaymentGateway, "invoices" | "payments" | "countSigned" | "health">;
   approvals: Pick<Approvals, "countOpen">;
   toolCalls: Tools["counts"];
   modelCalls: { reservations: Pick<Reservations, "figures"> };
@@ -95,7 +95,7 @@ export function gaugesOf(parts: GaugeParts): Figure[] {
     retention,
     lives,
   } = parts;
-  const { invoices, payments, health } = paymentGateway;
+  const { invoices, payments, countSigned, health } = paymentGateway;
   const revenue = createRevenue(db);
   const gauge = (name: string, help: string, read: Figure["read"], labels: readonly string[] = []): Figure => ({
     kind: "gauge",
@@ -189,6 +189,9 @@ export function gaugesOf(parts: GaugeParts): Figure[] {
     gauge("roost_invoices_open", "Open invoices", invoices.countOpen),
     gauge("roost_claims", "Transactions presented as payments", () => byStatus(payments.countClaims()), ["status"]),
     gauge("roost_payments", "Credited transfers", () => byStatus(payments.countPayments()), ["status"]),
+    gauge("roost_signed_payments", "Signed payments passed to a facilitator", () => byStatus(countSigned()), [
+      "status",
+    ]),
     gauge(
       "roost_rpc_up",
       "Whether the last call to a node succeeded",

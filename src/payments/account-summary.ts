@@ -1,10 +1,19 @@
-import { and, between, desc, eq, gt, inArray, sql } from "drizzle-orm";
+import { and, between, desc, eq, gt, inArray, ne, sql } from "drizzle-orm";
 import { balances } from "../ledger/schema.ts";
 import { daysOf, monthOf } from "../lib/calendar.ts";
 import type { Micros } from "../lib/money.ts";
 import { usageDays } from "../meter/schema.ts";
 import type { Db } from "../storage/store.ts";
-import { type Claim, claims, type Invoice, invoices, type PaymentRow, payments } from "./schema.ts";
+import {
+  type AuthorizationRow,
+  authorizations,
+  type Claim,
+  claims,
+  type Invoice,
+  invoices,
+  type PaymentRow,
+  payments,
+} from "./schema.ts";
 
 /** An account's money, as last committed. */
 export interface AccountSummary {
@@ -16,6 +25,8 @@ export interface AccountSummary {
   openInvoices: Invoice[];
   /** Presented transactions that were credited to nobody, newest first. */
   uncredited: Claim[];
+  /** Signed payments that were passed to a facilitator and have not arrived, newest first. */
+  signed: AuthorizationRow[];
   /** Newest first. */
   payments: PaymentRow[];
 }
@@ -36,12 +47,20 @@ export function readAccountSummary(db: Db, accountId: string, nowMs: number): Ac
     WHERE type = 'usage' AND account_id = ${accountId} AND ledger_account = 'revenue'`);
   const isOpen = and(eq(invoices.accountId, accountId), eq(invoices.status, "open"), gt(invoices.expiresAt, nowMs));
   const isUncredited = and(eq(claims.accountId, accountId), inArray(claims.status, ["pending", "refused", "expired"]));
+  const isSigned = and(eq(authorizations.accountId, accountId), ne(authorizations.status, "credited"));
   return {
     owed: db.select().from(balances).where(eq(balances.accountId, accountId)).get()?.owed ?? 0n,
     spentThisMonth: BigInt(spent?.sum ?? 0),
     revenue: BigInt(revenue?.sum ?? 0),
     openInvoices: db.select().from(invoices).where(isOpen).orderBy(desc(invoices.createdAt)).all(),
     uncredited: db.select().from(claims).where(isUncredited).orderBy(desc(claims.createdAt)).limit(MAX_ROWS).all(),
+    signed: db
+      .select()
+      .from(authorizations)
+      .where(isSigned)
+      .orderBy(desc(authorizations.createdAt))
+      .limit(MAX_ROWS)
+      .all(),
     payments: db
       .select()
       .from(payments)

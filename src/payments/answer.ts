@@ -34,9 +34,7 @@ export function answerTo(accountId: string, verdict: Verdict, network: NetworkNa
 }
 
 function answerOf(accountId: string, outcomes: Outcome[], network: NetworkName): Payment {
-  const own = outcomes.map((outcome) =>
-    belongsToOther(outcome, accountId) ? { kind: "unmatched" as const } : outcome,
-  );
+  const own = outcomes.map((outcome) => (belongsToOther(outcome, accountId) ? UNMATCHED : outcome));
   const credited = own.flatMap((outcome) => (outcome.kind === "credited" ? outcome.payment : []));
   if (credited[0]) return creditOf(credited[0], credited);
   const has = (kind: Outcome["kind"]) => own.some((outcome) => outcome.kind === kind);
@@ -54,6 +52,8 @@ function answerOf(accountId: string, outcomes: Outcome[], network: NetworkName):
   if (has("wrong_recipient")) return refused("the transfer's recipient is not the one in x402");
   return refused("the transaction holds no transfer of USDC to the recipient in x402");
 }
+
+const UNMATCHED = { kind: "unmatched" as const };
 
 function belongsToOther(outcome: Outcome, accountId: string): boolean {
   if ("payment" in outcome) return outcome.payment.accountId !== accountId;

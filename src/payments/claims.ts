@@ -30,6 +30,8 @@ export interface Claims {
   keep(accountId: string, proof: Proof, reason: string): void;
   /** Stores what a facilitator settled; false while its transaction is pending for another payer or account. */
   keepSettled(proof: Proof, settled: Settled): boolean;
+  /** Stores, for the operator, a proof that was refused although it brought USDC; of several accounts, the last one's. */
+  keepRefused(accountId: string, proof: Proof, reason: string): void;
   /** Decides a pending claim; `reason` explains a refusal. */
   decide(proof: Proof, status: "credited" | "refused", reason: string | null): void;
   /** Schedules the next try, in case this one decides nothing. */
@@ -96,6 +98,24 @@ export function createClaims(store: Store, clock: Clock): Claims {
           .run();
       });
       return true;
+    },
+    keepRefused(accountId, proof, reason) {
+      const known = find(proof);
+      if (known?.status === "refused" && known.accountId === accountId && known.reason === reason) return;
+      const { network, txHash } = proof;
+      const refused = { ...fresh(), status: "refused" as const, accountId, reason };
+      store.transaction(() =>
+        db
+          .insert(claims)
+          .values({ chainId: NETWORKS[network].chainId, txHash, ...refused })
+          .onConflictDoUpdate({
+            target: [claims.chainId, claims.txHash],
+            set: refused,
+            // What a facilitator settled remains its account's claim.
+            setWhere: sql`${claims.status} IN ('refused', 'expired') AND ${claims.payer} IS NULL`,
+          })
+          .run(),
+      );
     },
     decide(proof, status, reason) {
       db.update(claims)

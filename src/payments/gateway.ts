@@ -8,6 +8,7 @@ import type { Micros } from "../lib/money.ts";
 import type { Meter } from "../meter/meter.ts";
 import type { Audit } from "../storage/audit.ts";
 import type { Store } from "../storage/store.ts";
+import type { FacilitatedPayments } from "./facilitator/facilitated-payments.ts";
 import { createX402Support } from "./facilitator/x402-support.ts";
 import { createHeads } from "./heads.ts";
 import { createInvoices, type Invoices } from "./invoices.ts";
@@ -44,6 +45,7 @@ export interface PaymentGateway {
    * (signed-payment.ts) may take 50 s.
    */
   takePayment(accountId: string, headers: Headers, requestId: string): Promise<Payment | null>;
+  countSigned: FacilitatedPayments["countByStatus"];
   /** Removes what was decided long ago, at most `limit` of each kind. Returns whether there may be more. */
   prune(limit: number): boolean;
   /** The health of the nodes of all networks that are accepted. */
@@ -87,6 +89,7 @@ export function createPaymentGateway({ settings, publicUrl, ...parts }: PaymentG
     payments,
     takePayment: async (accountId, headers, requestId) =>
       (await facilitated.take(accountId, headers, requestId)) ?? payments.present(accountId, headers.get("x-payment")),
+    countSigned: facilitated.countByStatus,
     prune(limit) {
       const isMore = [invoices, payments, facilitated].map(({ prune }) => prune(limit));
       return isMore.includes(true);

@@ -13,9 +13,9 @@ export type Match =
   | { kind: "paid"; payment: PaymentRow }
   | ({ kind: "shallow"; reason: string; retryAfterSeconds: number } & Owner)
   /** In a block from before the invoices of its amount. */
-  | ({ kind: "early" } & Owner)
+  | ({ kind: "early"; transfer: Transfer } & Owner)
   /** USDC to the recipient, but no invoice of that amount names it. */
-  | { kind: "unmatched" }
+  | { kind: "unmatched"; transfer: Transfer }
   | { kind: "wrong_recipient" }
   | { kind: "bridged" }
   | { kind: "wrong_token" };
@@ -99,8 +99,8 @@ function matchOne(transfer: Transfer, settled: Settled | null, mined: Mined, kno
     return dueWhenDeep({ transfer, accountId, invoiceId, before }, mined, known);
   }
   const [newest] = invoices;
-  if (!newest) return { kind: "unmatched" };
-  return { kind: "early", accountId: newest.accountId, invoiceId: newest.invoiceId };
+  if (!newest) return { kind: "unmatched", transfer };
+  return { kind: "early", transfer, accountId: newest.accountId, invoiceId: newest.invoiceId };
 }
 
 function dueWhenDeep(due: PendingCredit, mined: Mined, { network, confirmations }: MatchContext): Match {

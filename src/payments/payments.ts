@@ -22,7 +22,7 @@ import { type PaymentStatus, paymentQueries } from "./payment-queries.ts";
 import { createPaymentTimer } from "./payment-timer.ts";
 import { type Proof, parseProof } from "./proof.ts";
 import type { Claim } from "./schema.ts";
-import { isDecided, type Verdict } from "./verdict.ts";
+import { describeUnclaimed, isDecided, type Verdict } from "./verdict.ts";
 import { createVerifier } from "./verifier.ts";
 
 const PRESENT_TIMEOUT_MS = 6_000;
@@ -142,6 +142,8 @@ export function createPayments(parts: PaymentParts): Payments {
     const answer = answerTo(accountId, verdict, proof.network);
     // Even after a credit: another transfer of the transaction may still have to wait.
     if (!isDecided(verdict)) claims.keep(accountId, proof, answer.kind === "refused" ? answer.reason : MORE_TO_COME);
+    const unclaimed = isDecided(verdict) ? describeUnclaimed(verdict) : null;
+    if (unclaimed !== null) claims.keepRefused(accountId, proof, unclaimed);
     const reported = report(accountId, proof);
     // Everybody who presented it at the same time is told that it is credited.
     return answer.kind === "credited" ? answer : (reported ?? answer);

@@ -1,3 +1,4 @@
+import { CURRENCY, formatMoney } from "../lib/money.ts";
 import type { Match } from "./match-transfers.ts";
 import type { PaymentRow } from "./schema.ts";
 
@@ -21,3 +22,18 @@ export const isDecided = (verdict: Verdict): boolean =>
 /** Whether one of its transfers is credited, now or earlier. */
 export const hasCredited = (verdict: Verdict): boolean =>
   verdict.kind === "mined" && verdict.outcomes.some(({ kind }) => kind === "credited" || kind === "paid");
+
+/** In one description: a transaction may have thousands. */
+const MAX_DESCRIBED = 3;
+
+/** USDC in it that came to this host and is nobody's, for its operator; null if there is none. */
+export function describeUnclaimed(verdict: Verdict): string | null {
+  if (verdict.kind !== "mined") return null;
+  const described = verdict.outcomes.flatMap((outcome) => {
+    if (outcome.kind !== "unmatched" && outcome.kind !== "early") return [];
+    const { amount, from } = outcome.transfer;
+    const why = outcome.kind === "early" ? "before it was asked for" : "the amount of no quote";
+    return `${formatMoney(amount)} ${CURRENCY} from ${from}, ${why}`;
+  });
+  return described.slice(0, MAX_DESCRIBED).join("; ") || null;
+}

@@ -104,11 +104,11 @@ test("an account is shown with its money: what it used, owes, was asked for, pai
   addAccount(email);
   const empty = (await operate(home, ["account", "show", email, "--json"])).json();
   expect(empty).toMatchObject({ owed: "0.000000", spentThisMonth: "0.000000", revenue: "0.000000" });
-  expect(empty).toMatchObject({ openInvoices: [], uncredited: [], payments: [] });
+  expect(empty).toMatchObject({ openInvoices: [], uncredited: [], signedPayments: [], payments: [] });
 
   const { store, accounts, ledger, clock } = openFoundation(home);
   const accountId = accounts.findByEmail(email)?.accountId ?? "";
-  const [hash, lost] = [`0x${"ab".repeat(32)}`, `0x${"cd".repeat(32)}`];
+  const [hash, lost, payer] = [`0x${"ab".repeat(32)}`, `0x${"cd".repeat(32)}`, `0x${"ef".repeat(20)}`];
   const transfer = { chainId: 8453, txHash: hash };
   store.transaction(() => {
     const paid = ledger.post({ type: "top_up", accountId, amount: 1_003_217n, against: "clearing:base", transfer });
@@ -135,6 +135,11 @@ test("an account is shown with its money: what it used, owes, was asked for, pai
          transaction_id, status, created_at) VALUES (8453, ?, 0, 1, '0x1', '0x2', 1003217, ?, ?, 'final', 0)`,
       [hash, accountId, paid.transactionId],
     );
+    sqlite.run(
+      `INSERT INTO authorizations (chain_id, payer, nonce, account_id, amount, head, valid_before, status, created_at)
+       VALUES (8453, ?, ?, ?, 1000000, 1, 0, 'settling', 0), (8453, ?, ?, ?, 1000000, 1, 0, 'credited', 0)`,
+      [payer, hash, accountId, payer, lost, accountId],
+    );
   });
   store.close();
   expect((await operate(home, ["account", "show", email, "--json"])).json()).toMatchObject({
@@ -144,6 +149,7 @@ test("an account is shown with its money: what it used, owes, was asked for, pai
     revenue: "0.030000",
     openInvoices: [{ invoiceId: "inv_1", amount: "1.000042" }],
     uncredited: [{ network: "polygon", txHash: lost, status: "refused", reason: "wrong token" }],
+    signedPayments: [{ network: "base", payer, amount: "1.000000", status: "settling", txHash: null }],
     payments: [{ network: "base", txHash: hash, amount: "1.003217", status: "final" }],
   });
   const { output } = await operate(home, ["account", "show", email]);
@@ -151,6 +157,7 @@ test("an account is shown with its money: what it used, owes, was asked for, pai
     /^Revenue +0\.03 USDC$/m,
     /^Invoice +1\.000042 USDC, open until .*inv_1$/m,
     /^Not credited +polygon 0x(cd)+: refused, wrong token$/m,
+    /^Signed payment +1970-01-01 00:00Z +1\.00 USDC from 0x(ef)+, base: settling$/m,
     /^Payment +1970-01-01 00:00Z +1\.003217 USDC, base 0x(ab)+: final$/m,
   ])
     expect(output).toMatch(line);

@@ -64,7 +64,15 @@ export function showAccount(email: string, options: AccountOptions): Promise<voi
 const networkOf = (chainId: number): string =>
   NETWORK_NAMES.find((name) => NETWORKS[name].chainId === chainId) ?? `chain ${chainId}`;
 
-const showSummary = ({ owed, spentThisMonth, revenue, openInvoices, uncredited, payments }: AccountSummary) => ({
+const showSummary = ({
+  owed,
+  spentThisMonth,
+  revenue,
+  openInvoices,
+  uncredited,
+  signed,
+  payments,
+}: AccountSummary) => ({
   owed: formatMoney(owed),
   spentThisMonth: formatMoney(spentThisMonth),
   revenue: formatMoney(revenue),
@@ -78,6 +86,14 @@ const showSummary = ({ owed, spentThisMonth, revenue, openInvoices, uncredited, 
     txHash,
     status,
     reason,
+    createdAt: isoTime(createdAt),
+  })),
+  signedPayments: signed.map(({ chainId, payer, amount, status, txHash, createdAt }) => ({
+    network: networkOf(chainId),
+    payer,
+    amount: formatMoney(amount),
+    status,
+    txHash,
     createdAt: isoTime(createdAt),
   })),
   payments: payments.map(({ chainId, txHash, amount, status, transactionId, createdAt }) => ({
@@ -96,7 +112,7 @@ function print(
 ): void {
   const changed = LIMIT_NAMES.filter((name) => !limits[name].isDefault);
   const { monthlyLimit } = account.limits;
-  const { openInvoices, uncredited, payments } = account;
+  const { openInvoices, uncredited, signedPayments, payments } = account;
   printFields([
     ["E-mail", account.email],
     ["Name", account.name],
@@ -119,6 +135,10 @@ function print(
     ...uncredited.map(({ network, txHash, status, reason }): [string, string] => [
       "Not credited",
       `${network} ${txHash}: ${status}${reason === null ? "" : `, ${reason}`}`,
+    ]),
+    ...signedPayments.map(({ network, payer, amount, status, txHash, createdAt }): [string, string] => [
+      "Signed payment",
+      `${shortTime(createdAt)}  ${shortMoney(amount)} ${CURRENCY} from ${payer}, ${network}${txHash === null ? "" : ` ${txHash}`}: ${status}`,
     ]),
     ...payments.map(({ network, txHash, amount, status, createdAt }): [string, string] => [
       "Payment",

@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, lte, type SQL, sql } from "drizzle-orm";
+import { and, asc, count, eq, gt, lte, type SQL, sql } from "drizzle-orm";
 import { MAX_BLOCKS_SEARCHED } from "../../chain/find-authorization.ts";
 import { NETWORK_NAMES, NETWORKS, type NetworkName } from "../../chain/networks.ts";
 import type { Store } from "../../storage/store.ts";
@@ -19,6 +19,8 @@ export interface OpenAuthorization {
   createdAt: number;
 }
 
+type Status = AuthorizationRow["status"];
+
 export interface Authorizations {
   find(id: AuthorizationId): AuthorizationRow | undefined;
   /** Stores one before it is passed on; it is on disk when this returns. */
@@ -35,11 +37,11 @@ export interface Authorizations {
   isSettling(accountId: string, now: number): boolean;
   /** Those that may still reach the chain, oldest first; after `after`, if it is given. */
   open(after: OpenAuthorization | null, limit: number): OpenAuthorization[];
+  countByStatus(): Record<Status, number>;
   /** Removes at most `limit` decided long ago: the signatures have expired by then. Returns whether there may be more. */
   prune(now: number, limit: number): boolean;
 }
 
-type Status = AuthorizationRow["status"];
 interface Change {
   status: Status;
   head?: SQL;
@@ -101,6 +103,20 @@ export function createAuthorizations({ db, transaction }: Store): Authorizations
       );
       return db.select({ nonce: authorizations.nonce }).from(authorizations).where(own).limit(1).get() !== undefined;
     },
+    countByStatus: () => ({
+      settling: 0,
+      failed: 0,
+      credited: 0,
+      lapsed: 0,
+      ...Object.fromEntries(
+        db
+          .select({ status: authorizations.status, count: count() })
+          .from(authorizations)
+          .groupBy(authorizations.status)
+          .all()
+          .map((row) => [row.status, row.count]),
+      ),
+    }),
     prune(now, limit) {
       return transaction(() => {
         const { chainId, payer, nonce, createdAt } = authorizations;

@@ -36,6 +36,7 @@ export interface FacilitatedPayments {
    * too many new ones or lookups. May take 50 s. What is on its way is recognised, whatever the settings are now.
    */
   take(accountId: string, headers: Headers, requestId: string): Promise<Payment | null>;
+  countByStatus: Authorizations["countByStatus"];
   /** Removes at most `limit` decided long ago. Returns whether there may be more. */
   prune(limit: number): boolean;
   /** Starts looking for transfers that were passed to the facilitator and have not arrived. */
@@ -197,6 +198,7 @@ export function createFacilitatedPayments(parts: FacilitatedPaymentParts): Facil
 
   return {
     take,
+    countByStatus: authorizations.countByStatus,
     prune: (limit) => authorizations.prune(clock.now(), limit),
     run() {
       looking = goOnLooking();
