@@ -11,6 +11,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   "account list": ["roost account list"],
   "account show": ["roost account show ada@example.org"],
   "account credit": ["roost account credit ada@example.org 5.00 --note 'paid by bank transfer'"],
+  "account debit": ["roost account debit ada@example.org 495.00 --note '500.00 instead of 5.00'"],
   "account limit": [
     "roost account limit ada@example.org",
     "roost account limit ada@example.org --agents 5000 --writes default",

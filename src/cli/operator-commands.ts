@@ -69,6 +69,12 @@ export function addOperatorCommands(program: Command): void {
     .action(async (email, micros, options) =>
       (await import("./operator/account.ts")).creditAccount(email, micros, options),
     );
+  ofAccount("debit", "take back credit that was given by mistake")
+    .argument("<amount>", "in USDC, such as 5.00", positiveAmount)
+    .requiredOption("--note <text>", "why; kept in the ledger and the audit log")
+    .action(async (email, micros, options) =>
+      (await import("./operator/account-debit.ts")).debitAccount(email, micros, options),
+    );
   const limitOption = (name: string, what: string, min = 0, max?: number): Option =>
     new Option(`--${name} <n>`, `${what}; or default, for the host's`).argParser(limit(min, max));
   const tokensOption = (name: string, what: string): Option =>

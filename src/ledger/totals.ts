@@ -13,6 +13,14 @@ export function sumBalances(db: Db): Micros {
   return BigInt(sum?.amount ?? 0);
 }
 
+/** What an account was given as credit, less what was taken back of that. */
+export function sumGrants(db: Db, accountId: string): Micros {
+  const [sum] = db.all<Pick<Sum, "amount">>(sql`
+    SELECT -sum(amount) AS amount FROM journal_entries JOIN postings USING (entry_id)
+    WHERE account_id = ${accountId} AND ledger_account = 'grants'`);
+  return BigInt(sum?.amount ?? 0);
+}
+
 /**
  * Returns a function that gives the ledger's revenue at each call, without ever summing millions of usage postings: all
  * postings sum to zero, so the first call derives revenue from the other ledger accounts (customers' by their cached

@@ -99,6 +99,50 @@ test("a credit is posted to the ledger with its note, and recorded in the audit 
   );
 });
 
+test("credit given by mistake is taken back, with a note, in the ledger and the audit log", async () => {
+  const email = "debit@example.org";
+  addAccount(email);
+  const debit = (amount: string) =>
+    operate(home, ["account", "debit", email, amount, "--note", "a typing error", "--json"]);
+  await operate(home, ["account", "credit", email, "500", "--note", "five"]);
+  expect((await debit("495")).json()).toMatchObject({ email, balance: "6.000000" });
+  expect((await operate(home, ["audit", "--json"])).json()).toContainEqual(
+    expect.objectContaining({
+      action: "account.debit",
+      detail: expect.objectContaining({ amount: "495.000000", note: "a typing error" }),
+    }),
+  );
+  const { store, accounts, ledger } = openFoundation(home);
+  const accountId = accounts.findByEmail(email)?.accountId ?? "";
+  expect(store.sqlite.query("SELECT type, note FROM journal_entries ORDER BY entry_id DESC LIMIT 1").get()).toEqual({
+    type: "reversal",
+    note: "a typing error",
+  });
+  const usage = { instanceId: "inst_1", hour: 1 };
+  ledger.post({ type: "usage", accountId, amount: -2_000_000n, against: "revenue", usage });
+  store.close();
+  const used = await debit("4.000001");
+  expect(used).toMatchObject({ code: 1, errors: expect.stringContaining("only 4.000000 USDC is left of") });
+  expect((await operate(home, ["account", "show", email, "--json"])).json().balance).toBe("4.000000");
+});
+
+test("what an account has paid itself is not taken", async () => {
+  const email = "paid@example.org";
+  addAccount(email);
+  const { store, accounts, ledger } = openFoundation(home);
+  const accountId = accounts.findByEmail(email)?.accountId ?? "";
+  const transfer = { chainId: 8453, txHash: `0x${"12".repeat(32)}` };
+  ledger.post({ type: "top_up", accountId, amount: 9_000_000n, against: "clearing:base", transfer });
+  store.close();
+  const debit = (amount: string) => operate(home, ["account", "debit", email, amount, "--note", "all"]);
+  expect(await debit("1.000001")).toMatchObject({
+    code: 1,
+    errors: expect.stringContaining("only 1.000000 USDC of paid@example.org's balance is credit"),
+  });
+  expect((await debit("1")).output).toBe("Took 1.00 USDC from paid@example.org: 9.00 are left.\n");
+  expect((await debit("1")).errors).toContain("only 0.000000 USDC");
+});
+
 test("an account is shown with its money: what it used, owes, was asked for, paid and could not be credited", async () => {
   const email = "money@example.org";
   addAccount(email);
