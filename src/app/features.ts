@@ -237,7 +237,7 @@ export async function createFeatures(
   conversations.runs.listen({
     waiting: approvals.request,
     // One that has come to its end has asked for nothing that is open.
-    ended: ({ run }) => run.status !== "completed" && approvals.cancelOf(run.runId),
+    ending: ({ runId }, { kind }) => kind !== "completed" && approvals.cancelOf(runId),
   });
   const scheduling = createScheduling({
     ...{ store, clock, log, agents, workspaces, instances, quotas, modelChoice, messaging: conversations },

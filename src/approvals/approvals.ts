@@ -69,7 +69,7 @@ export interface Approvals {
   decide(approval: Approval, caller: Caller, decision: Decision): Approval;
   /** Opens what these calls wait for, in the transaction in which the run parks. */
   request(run: AskingRun, calls: readonly WaitingCall[], isTainted: boolean): void;
-  /** The run is over: nothing of it is to be decided any longer. Call it in a transaction. */
+  /** The run ends: nothing of it is to be decided any longer. Call it in a transaction, before its end is written. */
   cancelOf(runId: string): void;
   /** Whether one more may be open for the instance's account. */
   hasRoom(instanceId: string): boolean;

@@ -41,7 +41,7 @@ export interface DelegationParts {
 /** Runs that other runs cause and wait for (docs/contract/runtime.md, Agents together). */
 export interface Delegation {
   port: AgentsPort;
-  listener: Required<RunListener>;
+  listener: RunListener;
   /** What such a run may do of what its agent may; null for all other runs. */
   boundsOf(run: Run): RunBounds | null;
   /** Cancels those that have taken too long. */

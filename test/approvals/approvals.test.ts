@@ -3,6 +3,7 @@ import { hashOfJson } from "../../src/lib/canonical-json.ts";
 import { newId } from "../../src/lib/id.ts";
 import { askUser } from "../../src/tools/ask-user.ts";
 import { MAX_ASKED_BYTES } from "../../src/tools/policy.ts";
+import { kindsOf, readEvents } from "../messages/conversation.ts";
 import { scriptedTool } from "../support/scripted-tools.ts";
 import { type Asking, type Outside, outsideTool, startAsking } from "./asking.ts";
 
@@ -158,6 +159,19 @@ describe("an approval is cancelled", () => {
     expect(mail.acted).toEqual([]);
     const frames = await it.until("approval.decided", runId);
     expect(frames.at(-1)?.data.approval).toMatchObject({ approvalId, status: "cancelled", decidedBy: null });
+  });
+
+  test("before its run's end, so that whoever follows the run is told of it, then or later", async () => {
+    const { approvalId, runId } = await waiting();
+    const follow = async () => readEvents(await it.person.fetch("GET", it.at(`/events?runId=${runId}`)));
+    await using live = await follow();
+    await live.until(({ event }) => event === "approval.requested");
+    await it.cancel(runId);
+    const told = await live.rest();
+    expect(kindsOf(told).slice(-3)).toEqual(["approval.decided", "message.completed", "run.cancelled"]);
+    expect(told.at(-3)?.data.approval).toMatchObject({ approvalId, status: "cancelled" });
+    await using afterwards = await follow();
+    expect(await afterwards.rest()).toEqual(told);
   });
 
   test("and no longer there once what it belongs to was deleted or cleared", async () => {

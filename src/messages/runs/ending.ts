@@ -26,6 +26,8 @@ export interface RunListener {
    * waits.
    */
   waiting?(run: Run, calls: readonly WaitingCall[], isTainted: boolean): void;
+  /** A run is about to end. What there is to report of it is reported here: nothing of it follows its end. */
+  ending?(run: Run, outcome: RunOutcome): void;
   ended?(ended: EndedRun): void;
 }
 

@@ -203,7 +203,9 @@ export function createRuns(parts: RunParts): Runs {
     const { runId } = run;
     const progress = current?.progress ?? newProgress(run);
     addCalls(progress, callLog.writeOf(runId));
-    const ended = writeEnd(run, outcome, { ...progress, text: textOf(run, current) }, reported);
+    const text = textOf(run, current);
+    for (const { ending } of listeners) ending?.(run, outcome);
+    const ended = writeEnd(run, outcome, { ...progress, text }, reported);
     for (const { ended: listener } of listeners) listener?.(ended);
     letGo(run, current, () => waits.tell(runId, ended));
     return ended.run;
