@@ -27,8 +27,13 @@ export interface CallLog {
   add(ended: EndedCall): void;
   /** Writes the calls of a run that have ended. Call it in a transaction. Returns them. */
   writeOf(runId: string): readonly EndedCall[];
-  /** Writes them in a commit of their own: for a run that will not commit anything more. */
-  writeSoon(runId: string | null): void;
+  /** Writes them in a commit of their own: for a run that is written nowhere. */
+  writeSoon(runId: string): void;
+  /**
+   * The same for calls that were cut off. If their run has ended before them, what they took is added to it; if it goes
+   * on, they wait for its next commit.
+   */
+  writeCutOff(runId: string | null): void;
   /** What was spent in a period, with what waits to be written. */
   spent(accountId: string, scope: Scope, ownerId: string, period: Period): Spent;
   /** Adds up the calls that are written. Resolves when the totals have all of them. */
@@ -100,13 +105,19 @@ export function createCallLog(
     return ended;
   }
 
-  function writeSoon(runId: string | null): void {
-    const key = runId ?? NO_RUN;
+  /** For calls that no commit of their run writes. */
+  function writeLate(key: string): void {
+    for (const { call } of writeOf(key)) queries.addToRun(call);
+  }
+
+  const writeUnlessGoingOn = (key: string): void => void (queries.isUnfinished(key) || writeLate(key));
+
+  function commitSoon(key: string, write: (key: string) => void): void {
     overdue.delete(key);
     const [first] = waiting.get(key) ?? [];
     if (first === undefined) return;
     store
-      .commitSoon(() => writeOf(key), "process", key === NO_RUN ? "" : first.call.accountId)
+      .commitSoon(() => write(key), "process", key === NO_RUN ? "" : first.call.accountId)
       .catch((err: unknown) => {
         overdue.add(key);
         log.error({ err, runId: first.call.runId }, "model calls could not be written; they are tried again");
@@ -164,7 +175,8 @@ export function createCallLog(
       waiting.set(key, [...(waiting.get(key) ?? []), ended]);
     },
     writeOf,
-    writeSoon,
+    writeSoon: (runId) => commitSoon(runId, writeOf),
+    writeCutOff: (runId) => commitSoon(runId ?? NO_RUN, writeUnlessGoingOn),
     spent(accountId, scope, ownerId, period) {
       if (scope === "message") return spentOnMessage(ownerId);
       const kind = KIND_OF[scope];
@@ -185,8 +197,9 @@ export function createCallLog(
       if (left.length === 0) return new Set();
       store.transaction(() => {
         for (const { reservationId, ...reserved } of left) {
-          queries.insertCall({ ...reserved, outcome: "interrupted", runs: 0, cachedTokens: 0, estimated: true });
-          queries.addToRun(reserved);
+          const call = { ...reserved, outcome: "interrupted", runs: 0, cachedTokens: 0, estimated: true } as const;
+          queries.insertCall(call);
+          queries.addToRun(call);
           queries.settle(reservationId);
         }
       });
@@ -194,7 +207,7 @@ export function createCallLog(
     },
     run() {
       timer = setInterval(() => {
-        for (const key of new Set([NO_RUN, ...overdue])) writeSoon(key);
+        for (const key of new Set([NO_RUN, ...overdue])) commitSoon(key, writeUnlessGoingOn);
         total().catch((err: unknown) => log.error({ err }, "model calls could not be added up; they are tried again"));
       }, tickMs);
       timer.unref();
@@ -205,7 +218,7 @@ export function createCallLog(
       const { promise, resolve } = Promise.withResolvers<void>();
       onAllEnded = resolve;
       if (open > 0) await withTimeout(promise, CUT_OFF_MS);
-      await Promise.allSettled([...waiting.keys()].map((key) => store.commitSoon(() => writeOf(key), "process")));
+      await Promise.allSettled([...waiting.keys()].map((key) => store.commitSoon(() => writeLate(key), "process")));
     },
   };
 }

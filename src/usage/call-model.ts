@@ -13,7 +13,7 @@ export interface CallModelParts {
   /** Throws `ModelError` for a model that the host does not have. */
   engineOf(model: string): ModelEngine;
   reservations: Reservations;
-  callLog: Pick<CallLog, "begin" | "add" | "writeSoon">;
+  callLog: Pick<CallLog, "begin" | "add" | "writeCutOff">;
   onModelCall(call: ModelCallFigures): void;
 }
 
@@ -50,7 +50,7 @@ export function createCallModel(parts: CallModelParts): CallModel {
       recorder.end(error);
       watched.end(error);
       // Nobody waits for a cancelled call, so nothing else would commit it.
-      if (signal.aborted) parts.callLog.writeSoon(call.runId ?? null);
+      if (signal.aborted) parts.callLog.writeCutOff(call.runId ?? null);
     }
   }
 

@@ -141,10 +141,14 @@ export function usageQueries(db: Db) {
       .where(and(ofDays, eq(modelUsage.name, p("name")))),
   );
 
-  const addToRun = db.$client.query<never, [number, number, number | null, string | null]>(
+  const addToRun = db.$client.query<never, [number, number, number, number | null, string | null]>(
     `UPDATE runs SET prompt_tokens = min(prompt_tokens + ?1, ${MOST}),
-       completion_tokens = min(completion_tokens + ?2, ${MOST}), cached_tokens = coalesce(cached_tokens, 0),
-       cost = CASE WHEN ?3 IS NULL THEN cost ELSE min(coalesce(cost, 0) + ?3, ${MOST}) END WHERE run_id = ?4`,
+       completion_tokens = min(completion_tokens + ?2, ${MOST}),
+       cached_tokens = min(coalesce(cached_tokens, 0) + ?3, ${MOST}),
+       cost = CASE WHEN ?4 IS NULL THEN cost ELSE min(coalesce(cost, 0) + ?4, ${MOST}) END WHERE run_id = ?5`,
+  );
+  const unfinished = db.$client.query<{ run_id: string }, [string]>(
+    "SELECT run_id FROM runs WHERE run_id = ? AND status IN ('queued', 'running', 'waiting')",
   );
   const warnOnce = db.$client.query<never, [string, string, string, string]>(
     "INSERT OR IGNORE INTO budget_warnings (scope, owner_id, name, period) VALUES (?, ?, ?, ?)",
@@ -168,9 +172,10 @@ export function usageQueries(db: Db) {
         )
         .all(rootRunId),
     /** Adds a call to what its run took, for one that the run itself can no longer add. */
-    addToRun: ({ runId, promptTokens, completionTokens, cost }: Reservation): void => {
-      addToRun.run(promptTokens, completionTokens, cost, runId);
+    addToRun({ runId, promptTokens, completionTokens, cachedTokens, cost }: Omit<StoredCall, "runs">): void {
+      addToRun.run(promptTokens, completionTokens, cachedTokens, cost, runId);
     },
+    isUnfinished: (runId: string): boolean => unfinished.get(runId) !== null,
     reservations: () => db.select().from(modelReservations).all(),
     /** Calls that are not part of the totals yet, oldest first. */
     notTotalled: (limit: number) => notTotalled.all({ limit }),

@@ -36,7 +36,7 @@ async function callCancelled(engine: ModelEngine, model: string): Promise<EndedC
     isOwnServer: () => false,
     warn() {},
   });
-  const callLog = { begin: () => () => {}, add: ({ call }: EndedCall) => void written.push(call), writeSoon() {} };
+  const callLog = { begin: () => () => {}, add: ({ call }: EndedCall) => void written.push(call), writeCutOff() {} };
   const callModel = createCallModel({ clock, prices, engineOf: () => engine, reservations, callLog, onModelCall() {} });
   const call: ModelCall = {
     ...{ accountId: "ada", instanceId: "home", agentId: "librarian", models: [model], purpose: "answer", trace: null },

@@ -117,6 +117,28 @@ test("an answer that breaks off or is cancelled counts with what was sent and sh
   expect(await ofAgent()).toMatchObject({ runs: 2, completionTokens: 6 });
 });
 
+test.each<[how: string, calls: number, end: (runId: string) => Promise<unknown>]>([
+  ["is cancelled", 2, (runId) => it.cancel(runId)],
+  ["is interrupted", 3, () => it.send("hi", { whileRunning: "interrupt" })],
+])("a run that %s within a model call has taken that call too", async (_, calls, end) => {
+  it.when(
+    "look",
+    { kind: "tools", calls: [{ name: "now", arguments: {} }] },
+    { kind: "text", tokens: ["twelve bytes"], ending: "hang" },
+  );
+  const runId = await it.queue("look");
+  await it.until("message.delta", runId);
+  await end(runId);
+  while ((await ofAgent()).modelCalls < calls) await Bun.sleep(5);
+  const { promptTokens, completionTokens } = await ofAgent();
+  const sum = { promptTokens: 0, completionTokens: 0 };
+  for (const { usage } of await runs()) {
+    sum.promptTokens += usage.promptTokens;
+    sum.completionTokens += usage.completionTokens;
+  }
+  expect(sum).toEqual({ promptTokens, completionTokens });
+});
+
 test("without by, or with a day that is none, it is 400", async () => {
   for (const query of ["", "by=week", "by=day&from=yesterday", "by=day&from=2026-02-02&to=2026-02-01"]) {
     expect((await it.person.ask("GET", `/v1/usage?${query}`)).status).toBe(400);
