@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import type { AgentEvent } from "../../src/messages/events/event.ts";
 import type { EventLog } from "../../src/messages/events/event-log.ts";
 import { readJournal, UNKNOWN_OUTCOME } from "../../src/messages/runs/journal.ts";
 import type { Run, StoredEvent } from "../../src/messages/schema.ts";
@@ -51,15 +52,25 @@ const call = (id: string, output: string, input = "{}") => ({
   result: { output, isError: false },
 });
 const unknown = (id: string) => ({ ...call(id, ""), result: { output: UNKNOWN_OUTCOME, isError: true } });
+const lost = (toolCallId: string): AgentEvent => ({
+  ...{ type: "tool.completed", runId: "run_a", toolCallId, name: "now", output: UNKNOWN_OUTCOME, isError: true },
+});
 const notMade = (id: string) => ({ ...call(id, ""), result: null });
 
 test("a run that had shown nothing has an empty journal", () => {
-  expect(journalOf(["run.queued"], ["run.started"])).toEqual({ shown: false, text: "", steps: [], continues: false });
+  expect(journalOf(["run.queued"], ["run.started"])).toEqual({
+    shown: false,
+    text: "",
+    steps: [],
+    continues: false,
+    lost: [],
+  });
   expect(journalOf(["run.started"], delta("Half"), ["run.restarted"])).toEqual({
     shown: false,
     text: "",
     steps: [],
     continues: false,
+    lost: [],
   });
 });
 
@@ -69,6 +80,7 @@ test("text that no tool follows is shown, but is not a step", () => {
     text: "Half",
     steps: [],
     continues: false,
+    lost: [],
   });
 });
 
@@ -87,6 +99,13 @@ test("a call without an outcome is unknown; those with one keep it", () => {
     { text: "Look. ", calls: [call("a", "noon", '{"timeZone":"UTC"}')] },
     { text: "And again. ", calls: [unknown("b")] },
   ]);
+});
+
+test("a call without an outcome lacks its result in the log, until that says that it is unknown", () => {
+  const told = [started("a"), started("b"), completed("b", "two")];
+  expect(journalOf(...told).lost).toEqual([lost("a")]);
+  const { lost: left, steps } = journalOf(...told, completed("a", UNKNOWN_OUTCOME), ["run.restarted"]);
+  expect([left, steps[0]?.calls[0]?.result?.output]).toEqual([[], UNKNOWN_OUTCOME]);
 });
 
 test("parallel calls of one answer are one step", () => {
@@ -159,18 +178,20 @@ test("a saved journal comes before the run's events since, and a call that may g
     steps: [{ text: "Look. ", calls: [{ ...notMade("a"), goAhead: "appr_a" }, notMade("b")] }],
   });
   const since = (...told: [type: string, own?: object][]) => readJournal(logOf(told), RUN, saved());
-  expect(since()).toEqual({ shown: false, text: "Look. ", steps: saved().steps, continues: true });
+  expect(since()).toEqual({ shown: false, text: "Look. ", steps: saved().steps, continues: true, lost: [] });
   expect(since(startedIn(1, "a"))).toEqual({
     shown: true,
     text: "Look. ",
     steps: [{ text: "Look. ", calls: [unknown("a"), notMade("b")] }],
     continues: false,
+    lost: [lost("a")],
   });
   expect(since(startedIn(1, "a"), ["run.restarted"], delta("Look. "), startedIn(1, "b"), completed("b", "2"))).toEqual({
     shown: true,
     text: "Look. ",
     steps: [{ text: "Look. ", calls: [unknown("a"), call("b", "2")] }],
     continues: false,
+    lost: [lost("a")],
   });
 });
 
@@ -195,6 +216,7 @@ test("a run that was interrupted again and again keeps each step once, wherever 
     text: "One. Two. Thr",
     steps,
     continues: false,
+    lost: [],
   });
   // The first step's text and the second's arrive as one.
   expect(journalOf(...first, ["run.restarted"], delta("One. Two. "), started("b"), completed("b", "2")).steps).toEqual(
@@ -274,7 +296,7 @@ test.each(INTERRUPTED)(
   },
 );
 
-test("a tool call whose outcome the crash lost is reported as unknown, and is not repeated", async () => {
+test("a tool call whose outcome the crash lost is reported as unknown, to clients too, and is not repeated", async () => {
   const { runId } = await askUntilTheModelHangs();
   // The state after a crash between the two.
   it.server.foundation.store.transaction(() =>
@@ -283,7 +305,10 @@ test("a tool call whose outcome the crash lost is reported as unknown, and is no
   it.when("time?", { kind: "text", tokens: ["I cannot know."] });
   await it.server.restart();
   const frames = (await it.until("run.completed", runId)).filter(({ data }) => data.runId === runId);
-  expect(kindsOf(frames).filter((kind) => kind.startsWith("tool."))).toEqual(["tool.started"]);
+  const told = frames.filter(({ event }) => /^tool\.|^run\.restarted/.test(event));
+  expect(kindsOf(told)).toEqual(["tool.started", "tool.completed", "run.restarted"]);
+  const unknown = { toolCallId: told[0]?.data.toolCallId, name: "now", output: UNKNOWN_OUTCOME, isError: true };
+  expect(told[1]?.data).toMatchObject(unknown);
   expect(it.mock.requests.at(-1)?.body.messages.at(-1)).toEqual({
     role: "tool",
     tool_call_id: "c1",

@@ -1,5 +1,7 @@
 import { inputAsText } from "../../runtime/call-input.ts";
 import type { JournalCall, JournalStep } from "../../runtime/protocol.ts";
+import type { ToolResult } from "../../tools/tool.ts";
+import type { AgentEvent } from "../events/event.ts";
 import type { EventLog } from "../events/event-log.ts";
 import type { StartedCall } from "../events/event-record.ts";
 import type { Run, StoredEvent } from "../schema.ts";
@@ -19,9 +21,11 @@ export interface Journal {
   steps: JournalStep[];
   /** Whether `text` is exactly the steps' text, because the run waited and showed nothing since: it continues there. */
   continues: boolean;
+  /** What the log lacks: the results of calls that have begun, of which nobody knows the outcome. */
+  lost: AgentEvent[];
 }
 
-export const NOTHING_DONE: Journal = { shown: false, text: "", steps: [], continues: false };
+export const NOTHING_DONE: Journal = { shown: false, text: "", steps: [], continues: false, lost: [] };
 
 /**
  * Reads what a run has done from its events, or, if it has waited, from the journal saved then and its events since.
@@ -43,16 +47,22 @@ export function readJournal(
   const shown = attempt.some(({ type }) => type === "message.delta" || type.startsWith("tool."));
   const deltas = attempt.filter(({ type }) => type === "message.delta").map(deltaOf);
   const before = restart < 0 && saved !== null ? textOf(saved.steps) : "";
+  const { steps, open } = readSteps(own, saved?.steps ?? []);
   return {
     shown,
     text: before + deltas.join(""),
-    steps: readSteps(own, saved?.steps ?? []),
+    steps,
     continues: saved !== null && restart < 0 && !shown,
+    lost: [...open].map(({ id, name }) => ({
+      ...{ type: "tool.completed", runId: run.runId, toolCallId: id, name },
+      ...unknownResult(),
+    })),
   };
 }
 
-/** Adds what the events report to the steps. */
-function readSteps(own: readonly StoredEvent[], steps: JournalStep[]): JournalStep[] {
+/** Adds what the events report to the steps. Returns also the calls that have begun and not ended. */
+function readSteps(own: readonly StoredEvent[], steps: JournalStep[]) {
+  const open = new Set<JournalCall>();
   // The text since the last step's calls.
   let text = "";
   // After a restart the log repeats the earlier steps' text, before anything new.
@@ -78,17 +88,18 @@ function readSteps(own: readonly StoredEvent[], steps: JournalStep[]): JournalSt
         steps.push(step);
         text = "";
       }
-      beginCall(step, started);
+      open.add(beginCall(step, started));
       latest = step;
     } else if (type === "tool.completed") {
       const { toolCallId, output, isError } = JSON.parse(data) as Completed;
       // The latest with this id: some servers restart their call ids with each answer.
-      const begun = steps.flatMap(({ calls }) => calls).filter(({ result }) => result !== null);
-      const call = begun.findLast(({ id }) => id === toolCallId);
-      if (call) call.result = { output, isError };
+      const call = [...open].findLast(({ id }) => id === toolCallId);
+      if (!call) continue;
+      call.result = { output, isError };
+      open.delete(call);
     }
   }
-  return steps;
+  return { steps, open };
 }
 
 /** Events of older versions have neither `step` nor `following`. */
@@ -106,17 +117,20 @@ const notMade = ({ toolCallId, name, input }: StartedCall): JournalCall => ({
 const openStep = (latest: JournalStep | undefined): JournalStep | undefined =>
   latest?.calls.some(isUnknown) ? latest : undefined;
 
+const unknownResult = (): ToolResult => ({ output: UNKNOWN_OUTCOME, isError: true });
+
 export const isUnknown = ({ result }: JournalCall): boolean => result?.output === UNKNOWN_OUTCOME;
 
 /** Marks a call as started: its outcome is unknown until it is in the log. */
-function beginCall({ calls }: JournalStep, started: Started): void {
+function beginCall({ calls }: JournalStep, started: Started): JournalCall {
   let call = calls.find(({ id, result }) => id === started.toolCallId && result === null);
   if (call === undefined) {
     call = notMade(started);
     calls.push(call);
   }
-  call.result = { output: UNKNOWN_OUTCOME, isError: true };
+  call.result = unknownResult();
   delete call.goAhead;
+  return call;
 }
 
 const textOf = (steps: readonly JournalStep[]) => steps.map(({ text }) => text).join("");

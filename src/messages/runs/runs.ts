@@ -131,7 +131,7 @@ export function createRuns(parts: RunParts): Runs {
         void commit(current, () => {
           if (isTainted) taint.mark(current);
           queries.startRun(runId, { startedAt: run.startedAt ?? clock.now(), model, steps });
-          if (first) append(run, [{ type: first, runId }]);
+          if (first) append(run, [...journal.lost, { type: first, runId }]);
         });
       }
       current.run = { ...run, model };
