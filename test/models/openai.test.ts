@@ -82,7 +82,8 @@ describe("an answer", () => {
   test.each([
     ["stop", "stop"],
     ["length", "length"],
-    ["content_filter", "stop"],
+    // Of what was filtered, a part is missing.
+    ["content_filter", "length"],
     ["tool_calls", "stop"],
   ])("that finishes with %s without calls ends with %s", async (finish, expected) => {
     const { url } = mock({ kind: "text", tokens: ["x"], finish });
@@ -127,6 +128,18 @@ describe("an answer", () => {
   ])("leaves out the thoughts that %j begins with", async (tokens, text) => {
     const { url } = mock({ kind: "text", tokens, finish: "stop" });
     expect(textOf(await ask(url))).toBe(text);
+  });
+
+  test("is the model's refusal where it refuses to answer", async () => {
+    const refusal = "I cannot help with that.";
+    const { url } = mock(
+      bytes(sse(delta({ content: null, refusal: "I cannot" }), delta({ refusal: " help with that." }, "stop"))),
+      bytes(JSON.stringify({ choices: [{ message: { content: null, refusal }, finish_reason: "stop" }] })),
+      bytes(
+        JSON.stringify({ choices: [{ message: { content: [{ type: "refusal", refusal }] }, finish_reason: "stop" }] }),
+      ),
+    );
+    for (const _ of ["events", "document", "parts"]) expect(textOf(await ask(url))).toBe(refusal);
   });
 
   test("without [DONE], or without the last blank line, is complete once its finish reason has arrived", async () => {

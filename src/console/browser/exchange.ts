@@ -29,7 +29,7 @@ export interface Exchange {
 
 const NOTES: Record<string, string> = {
   cancelled: "cancelled",
-  length: "cut off at the length limit",
+  length: "cut off",
 };
 
 const INTERRUPTED = "interrupted by an error";

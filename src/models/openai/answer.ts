@@ -96,13 +96,17 @@ export function createAnswerReader(server: ModelServer, maxTokens: number): Answ
       const content = delta.content;
       if (typeof content === "string") text += count(content);
       else if (Array.isArray(content)) for (const part of content) readPart(part);
+      // What a model says in place of an answer is what there is to show.
+      if (typeof delta.refusal === "string") text += count(delta.refusal);
       if (Array.isArray(delta.tool_calls)) for (const call of delta.tool_calls) readCall(call);
     }
     if (typeof choice.finish_reason === "string" && choice.finish_reason !== "") reason = choice.finish_reason;
   };
 
   const readPart = (part: unknown) => {
-    if (isObject(part) && part.type === "text" && typeof part.text === "string") text += count(part.text);
+    if (!isObject(part)) return;
+    const said = part.type === "text" ? part.text : part.type === "refusal" ? part.refusal : null;
+    if (typeof said === "string") text += count(said);
   };
 
   /** By the specification every delta has an index; servers that send whole calls omit or repeat it. */
@@ -195,9 +199,12 @@ export function createAnswerReader(server: ModelServer, maxTokens: number): Answ
   };
 }
 
+/** What a server's filter has kept back is missing too. */
+const CUT_OFF: ReadonlySet<string | null> = new Set(["length", "content_filter"]);
+
 /** Servers disagree on the reason for a tool call (`stop`, `function_call`, none), so the calls themselves decide. */
 const finishReason = (reason: string | null, hasCalls: boolean): FinishReason =>
-  reason === "length" ? "length" : hasCalls ? "tool_calls" : "stop";
+  CUT_OFF.has(reason) ? "length" : hasCalls ? "tool_calls" : "stop";
 
 function readUsage(usage: Record<string, unknown>): ModelEvent | null {
   const { prompt_tokens: promptTokens, completion_tokens: completionTokens, prompt_tokens_details: details } = usage;
