@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { link, mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { S3Client } from "bun";
@@ -10,7 +11,7 @@ import { untilAborted } from "../lib/until-aborted.ts";
 import { OUTGOING } from "../limits/outgoing.ts";
 import { isBackup, type Source } from "./archive.ts";
 import { UnreadableError } from "./files.ts";
-import { removeLeftBehind } from "./left-behind.ts";
+import { holdIfPossible, removeAbandoned, removeLeftBehind } from "./left-behind.ts";
 import { uploadToS3 } from "./s3-upload.ts";
 
 /** A backup that is there. */
@@ -68,6 +69,9 @@ export function locate(file: string): { destination: Destination; name: string }
   return { destination: openDestination(file.slice(0, at)), name: file.slice(at + 1) };
 }
 
+/** The folder in which one run writes, beside the finished backups. */
+const WORK = /^\.backup-[0-9a-f-]{36}$/;
+
 /** How much larger an archive will be than so far is not known. */
 const SPACE_CHECKED_EVERY = 16 * 1024 * 1024;
 
@@ -76,6 +80,7 @@ async function giveName(unfinished: string, path: string): Promise<void> {
   try {
     await link(unfinished, path);
   } catch (error) {
+    if (hasCode(error, "EEXIST")) throw taken(path);
     if (!hasCode(error, "EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS")) throw error;
     if (await stat(path).catch(() => null)) throw taken(path);
     await rename(unfinished, path);
@@ -85,14 +90,11 @@ async function giveName(unfinished: string, path: string): Promise<void> {
 function folderDestination(folder: string): Destination {
   const pathOf = (name: string) => join(folder, name);
 
-  async function writeWhole(name: string, content: ReadableStream<Uint8Array>, signal: AbortSignal): Promise<number> {
-    await mkdir(folder, { recursive: true, mode: 0o700 });
-    const unfinished = pathOf(`.${name}.unfinished`);
-    // Of an earlier attempt, or a link that somebody has put there.
-    await rm(unfinished, { force: true });
+  /** Writes all of it to a file that is named otherwise. Returns its size. */
+  async function fill(unfinished: string, name: string, content: ReadableStream<Uint8Array>, signal: AbortSignal) {
     const file = await open(unfinished, "wx", 0o600);
     try {
-      await removeLeftBehind(folder, SCHEDULED_UNFINISHED, unfinished);
+      await removeLeftBehind(folder, UNFINISHED_BEFORE, unfinished);
       let size = 0;
       let checkAt = 0;
       for await (const chunk of content) {
@@ -106,11 +108,27 @@ function folderDestination(folder: string): Destination {
         size += chunk.length;
       }
       await file.sync();
-      await giveName(unfinished, pathOf(name));
       return size;
     } finally {
       await file.close();
-      await rm(unfinished, { force: true });
+    }
+  }
+
+  async function writeWhole(name: string, content: ReadableStream<Uint8Array>, signal: AbortSignal): Promise<number> {
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    // This run's own: another one of the same name must not get at what is not finished.
+    const work = pathOf(`.backup-${randomUUID()}`);
+    await mkdir(work, { mode: 0o700 });
+    const hold = holdIfPossible(work);
+    try {
+      await removeAbandoned(folder, WORK);
+      const unfinished = join(work, name);
+      const size = await fill(unfinished, name, content, signal);
+      await giveName(unfinished, pathOf(name));
+      return size;
+    } finally {
+      await rm(work, { recursive: true, force: true });
+      hold?.release();
       syncFolder(folder);
     }
   }
@@ -195,12 +213,16 @@ function s3Destination(bucket: string, prefix: string, patienceMs: number): Dest
       return newestFirst(found);
     },
     async write(name, content, signal) {
-      if ((await untilAborted(this.find(name), signal)) !== null) throw taken(pathOf(name));
+      const requireFree = async () => {
+        if ((await untilAborted(this.find(name), signal)) !== null) throw taken(pathOf(name));
+      };
+      await requireFree();
       try {
-        return await uploadToS3(client, keyOf(name), content, signal);
+        // Again in the end, because another run may have written it meanwhile: S3 would replace it without a word.
+        return await uploadToS3(client, keyOf(name), content, signal, requireFree);
       } catch (error) {
         signal.throwIfAborted();
-        if (error instanceof UnreadableError) throw error;
+        if (error instanceof UnreadableError || error instanceof PlaceError) throw error;
         throw explain(`${pathOf(name)} cannot be written`, error);
       }
     },
@@ -240,6 +262,9 @@ function inSteps(content: Blob, read: <T>(step: Promise<T>) => Promise<T>): Sour
   };
 }
 
+/** What is wrong with a place, in words for the operator. */
+class PlaceError extends Error {}
+
 function explain(what: string, error: unknown): Error {
   const words = messageOf(error);
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
@@ -247,16 +272,18 @@ function explain(what: string, error: unknown): Error {
     code === "ERR_S3_MISSING_CREDENTIALS"
       ? "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and AWS_ENDPOINT for a server that is not Amazon's"
       : "check AWS_ENDPOINT, AWS_REGION, the bucket and what the key may do";
-  return new Error(`${what}: ${words}; ${fix}`, { cause: error });
+  return new PlaceError(`${what}: ${words}; ${fix}`, { cause: error });
 }
 
-const taken = (path: string): Error => new Error(`${path} exists already, and is left as it is; choose another name`);
+const taken = (path: string): Error =>
+  new PlaceError(`${path} exists already, and is left as it is; choose another name`);
 
 const newestFirst = (found: StoredBackup[]): StoredBackup[] =>
   found.sort((one, other) => other.createdAtMs - one.createdAtMs || (one.name < other.name ? 1 : -1));
 
 const SCHEDULED = /^roost-(\d{4})(\d{2})(\d{2})T(\d{2})(\d{2})(\d{2})Z\.tar\.zst(\.age)?$/;
-const SCHEDULED_UNFINISHED = /^\.roost-\d{8}T\d{6}Z\.tar\.zst(\.age)?\.unfinished$/;
+/** What earlier builds wrote scheduled backups to. */
+const UNFINISHED_BEFORE = /^\.roost-\d{8}T\d{6}Z\.tar\.zst(\.age)?\.unfinished$/;
 
 /** The name of a scheduled backup: `roost-20261122T151500Z.tar.zst`. */
 export const scheduledName = (atMs: number, isEncrypted: boolean): string =>

@@ -33,14 +33,26 @@ export function holdFolder(folder: string): { release(): void } {
   return hold;
 }
 
+/** The same on a disk that may know no locks, such as a share: null there, and nobody removes the folder. */
+export function holdIfPossible(folder: string): { release(): void } | null {
+  try {
+    return holdFolder(folder);
+  } catch {
+    return null;
+  }
+}
+
 const CHECK = /^(\.|roost-)verify-/;
 
-/** Removes from `folder` what checks of this user have left there whose processes were killed: all of a host, decrypted. */
-export async function removeAbandonedChecks(folder: string): Promise<void> {
-  for (const name of (await readdir(folder).catch(ifGone)) ?? []) {
-    const path = join(folder, name);
+/** Removes from `folder` what checks have left there whose processes were killed: all of a host, decrypted. */
+export const removeAbandonedChecks = (folder: string): Promise<void> => removeAbandoned(folder, CHECK);
+
+/** Removes from `parent` the folders of this form and this user that processes have left which were killed. */
+export async function removeAbandoned(parent: string, form: RegExp): Promise<void> {
+  for (const name of (await readdir(parent).catch(ifGone)) ?? []) {
+    const path = join(parent, name);
     // One without a lock is being made at this moment, or of an earlier build.
-    if (!CHECK.test(name) || !(await isOurFolder(path)) || !existsSync(join(path, LOCK))) continue;
+    if (!form.test(name) || !(await isOurFolder(path)) || !existsSync(join(path, LOCK))) continue;
     const hold = tryToHold(path);
     if (hold === null) continue;
     await rm(path, { recursive: true, force: true }).finally(hold.release);

@@ -25,8 +25,8 @@ class Refusal extends Error {
 }
 
 /**
- * Uploads a file, whole or not at all, and returns its size in bytes. Throws the signal's reason if it aborts, or what
- * failed. Bun's client uploads too, but while a server hangs, nothing ends that and its parts stay.
+ * Uploads a file, whole or not at all, and returns its size in bytes. Throws the signal's reason if it aborts, what
+ * `beforeItAppears` throws once all of it is there, or what failed. Bun's client uploads too, but while a server hangs, nothing ends that and its parts stay.
  *
  * @see https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpuoverview.html
  */
@@ -35,6 +35,7 @@ export async function uploadToS3(
   key: string,
   content: ReadableStream<Uint8Array>,
   signal: AbortSignal,
+  beforeItAppears: () => Promise<void>,
 ): Promise<number> {
   const request = requestsFor(client, key);
   const failed = new AbortController();
@@ -66,6 +67,7 @@ export async function uploadToS3(
     }
     await Promise.all(sending);
     ended.throwIfAborted();
+    await beforeItAppears();
     const list = etags.map((etag, at) => `<Part><PartNumber>${at + 1}</PartNumber><ETag>${etag}</ETag></Part>`);
     const body = `<CompleteMultipartUpload>${list.join("")}</CompleteMultipartUpload>`;
     const complete = `?uploadId=${encodeURIComponent(upload)}`;

@@ -16,7 +16,7 @@ let buckets = 0;
 let server: { run(): Promise<{ port: number }>; close(): Promise<void>; configureBuckets(): Promise<void> };
 let port = 0;
 /** One for each test: they do not see each other's files. */
-const BUCKETS = ["backups-1", "backups-2", "backups-3", "backups-4", "backups-5", "backups-6", "backups-7"];
+const BUCKETS = Array.from({ length: 8 }, (_, at) => `backups-${at + 1}`);
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "roost-s3-"));
@@ -150,6 +150,25 @@ test("a file that is there already is left as it is", async () => {
   expect(await backup(["create", file, "--data", dataDir])).toMatchObject({ code: 0 });
   expect((await backup(["create", file, "--data", dataDir])).errors).toContain("exists already");
 });
+
+test("a file that another run has written meanwhile is left as it is, and the parts of this one are given back", async () => {
+  const { dataDir: large } = await largeFolder("meanwhile");
+  const file = `s3://${bucket}/mine.tar.zst`;
+  let other: ReturnType<typeof backup> | undefined;
+  const front = standBefore(async () => {
+    other ??= backup(["create", file, "--data", dataDir, "--json"]);
+    await other;
+    return new Response(null, { headers: { etag: "any" } });
+  });
+  const { code, errors } = await backup(["create", file, "--data", large], front.env);
+  await front.stop();
+  expect([code, errors]).toEqual([1, expect.stringContaining(`${file} exists already, and is left as it is`)]);
+  expect(front.givenBack).toEqual(front.begun);
+  const [made, kept] = [JSON.parse((await other)?.output ?? ""), await backup(["list", "--json"], listing())];
+  expect(JSON.parse(kept.output)).toMatchObject([{ file, size: made.size }]);
+});
+
+const listing = () => ({ ...keys(), ROOST_BACKUP_TO: `s3://${bucket}`, ROOST_DATA_DIR: dataDir });
 
 test("without keys, or without a server, the error says what to set", async () => {
   const file = `s3://${bucket}/mine.tar.zst`;
