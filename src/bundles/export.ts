@@ -9,7 +9,7 @@ import type { FairTurns } from "../limits/fair-turns.ts";
 import { createSlices } from "../limits/slices.ts";
 import { createSlots } from "../limits/slots.ts";
 import type { Transfer } from "../messages/transfer.ts";
-import { MANIFEST_FILE, type Manifest, manifestOf } from "./format.ts";
+import { cut, MANIFEST_FILE, MAX_LABEL, type Manifest, manifestOf } from "./format.ts";
 import { createKeptFiles, type KeptFile, type KeptFileParts } from "./kept-files.ts";
 import { tooMany } from "./places.ts";
 import { createRedaction } from "./redaction.ts";
@@ -78,10 +78,11 @@ export function createExports(parts: ExportParts): Exports {
     try {
       const inSlices = createSlices(turns, find().instance.accountId);
       const kept = createKeptFiles(parts, scratch, inSlices);
-      const { agent, tainted, moment } = await workspaces.inTurn(find().instance, 0, async () => {
+      const { agent, moment } = await workspaces.inTurn(find().instance, 0, async () => {
         const { agent } = find();
         const moment = transfer.begin(agent);
-        return { agent, moment, tainted: await kept.keepWorkspace(agent) };
+        await kept.keepWorkspace(agent);
+        return { agent, moment };
       });
       const { instanceId, agentId } = agent;
       await kept.keepSkills(instanceId);
@@ -89,27 +90,41 @@ export function createExports(parts: ExportParts): Exports {
       await kept.redact(redaction);
       await kept.keepSchedules(agentId, redaction);
       if (withHistory) await kept.keepHistory(moment, redaction);
+      const isClean = async (text: string) => (await redaction.text(text)) === text;
+      const labelOf = async (text: string) => cut(await redaction.text(text), MAX_LABEL);
+      /** Leaves out what a secret stands in: under another name it would be about nothing. */
+      async function onlyClean<T>(all: readonly T[], wordsOf: (one: T) => string): Promise<T[]> {
+        const clean: T[] = [];
+        for (const one of all) {
+          if (await isClean(wordsOf(one))) clean.push(one);
+          else kept.leftOut.add(`${MANIFEST_FILE}: ${wordsOf(one)}`);
+        }
+        return clean;
+      }
+      const policies = Object.entries(agent.tools ?? {}).map(([tool, policy]) => ({ tool, policy }));
+      // The host's own tools are no secret, whatever else has their names; those of MCP servers are `server__tool`.
+      const tools = await onlyClean(policies, ({ tool }) => (tool.includes("__") ? tool : ""));
+      const own = rules.page(instanceId, null, MAX_RULES).filter((rule) => rule.agentId === agentId);
+      const remembered = await onlyClean(own, ({ tool, host, method }) => `${tool} ${host} ${method}`);
       const manifest: Omit<Manifest, "bundle" | "version"> = {
         exportedAt: isoTime(clock.now()),
         agent: {
-          name: agent.name,
-          slug: agent.slug,
-          displayName: agent.displayName,
+          name: await labelOf(agent.name),
+          // Without one, an import makes it of the name.
+          slug: (await isClean(agent.slug)) ? agent.slug : null,
+          displayName: await labelOf(agent.displayName),
           model: [agent.model].flat()[0] ?? null,
           fallbackModels: [agent.model]
             .flat()
             .slice(1)
             .filter((model) => model !== null),
           modelLimits: agent.modelLimits,
-          tools: Object.entries(agent.tools ?? {}).map(([tool, policy]) => ({ tool, policy })),
+          tools,
           heartbeat: agent.heartbeat,
         },
-        rules: rules
-          .page(instanceId, null, MAX_RULES)
-          .filter((rule) => rule.agentId === agentId)
-          .map(({ tool, host, method }) => ({ tool, host, method })),
-        tainted,
-        leftOut: kept.leftOut.list(),
+        rules: remembered.map(({ tool, host, method }) => ({ tool, host, method })),
+        tainted: kept.tainted,
+        leftOut: await kept.leftOut.listIn(redaction.text),
       };
       const packed = await openScratchFile(dataDir);
       try {

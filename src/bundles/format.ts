@@ -62,6 +62,9 @@ export const label = z.lazy(() =>
     .trim()
     .refine((text) => isLabel(text) && text !== "" && [...text].length <= MAX_LABEL, { error: labelForm }),
 );
+/** Where the value of a secret stood is its name, which may be longer. Characters, not UTF-16 code units. */
+export const cut = (text: string, most: number): string => [...text].slice(0, most).join("");
+
 const word = (max: number) =>
   z
     .string()
@@ -155,16 +158,23 @@ export const refusal = (message: string): AppError => new AppError("invalid_requ
 export interface LeftOut {
   add(what: string): void;
   list(): string[];
+  /** The same in the words of `text`, which is asked before anything is cut. */
+  listIn(text: (what: string) => Promise<string>): Promise<string[]>;
 }
 
 export function createLeftOut(): LeftOut {
   const listed: string[] = [];
   let more = 0;
+  const withRest = (all: readonly string[]): string[] => [
+    ...all.map((what) => what.toWellFormed().slice(0, MAX_LISTED_CHARACTERS)),
+    ...(more === 0 ? [] : [`and ${more} more`]),
+  ];
   return {
     add(what) {
-      if (listed.length < MAX_LISTED - 1) listed.push(what.toWellFormed().slice(0, MAX_LISTED_CHARACTERS));
+      if (listed.length < MAX_LISTED - 1) listed.push(what);
       else more++;
     },
-    list: () => (more === 0 ? listed : [...listed, `and ${more} more`]),
+    list: () => withRest(listed),
+    listIn: async (text) => withRest(await Promise.all(listed.map(text))),
   };
 }

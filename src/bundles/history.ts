@@ -3,12 +3,16 @@ import { isoTime } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
 import type { NewMessageRow } from "../messages/queries.ts";
 import { type Conversation, FINISH_REASONS, type Message, ORIGINS } from "../messages/schema.ts";
-import { BUNDLE_BOUNDS, jsonOf, refusal } from "./format.ts";
+import { BUNDLE_BOUNDS, cut, jsonOf, refusal } from "./format.ts";
+import type { Redaction } from "./redaction.ts";
+
+/** Of a name or a title, in characters. */
+const MAX_PART = 200;
 
 /** A conversation in a bundle: the first line of its file. */
 const Heading = z.lazy(() =>
   z.object({
-    title: z.string().min(1).max(200).nullable(),
+    title: z.string().min(1).max(MAX_PART).nullable(),
     isDefault: z.boolean(),
     /** What began it; without the id, which means nothing elsewhere. */
     origin: z.enum(ORIGINS).default("user"),
@@ -17,7 +21,7 @@ const Heading = z.lazy(() =>
 );
 export type Heading = z.output<typeof Heading>;
 
-const part = z.string().min(1).max(200);
+const part = z.string().min(1).max(MAX_PART);
 const count = z.int().min(0).nullable();
 
 /** A message in a bundle: one of the lines that follow. It is text, and nothing else. */
@@ -25,7 +29,7 @@ const Line = z.lazy(() =>
   z.object({
     role: z.enum(["user", "agent"]),
     message: z.string(),
-    sender: z.object({ type: part, id: z.string().max(200), name: part }),
+    sender: z.object({ type: part, id: z.string().max(MAX_PART), name: part }),
     /** Which message of this conversation it answers, counted from 0. */
     inReplyTo: count,
     createdAt: z.iso.datetime(),
@@ -42,19 +46,36 @@ const MAX_UNANSWERED = 1_000;
 
 const lineOf = (value: unknown): string => `${JSON.stringify(value)}\n`;
 
-export const headingOf = ({ title, isDefault, originType, createdAt }: Conversation): string =>
-  lineOf({ title, isDefault, origin: originType, createdAt: isoTime(createdAt) } satisfies Heading);
+/** The value of a secret may stand in any name, and what takes its place may be longer. */
+const saidShortly = async (text: string, redaction: Said): Promise<string> => cut(await redaction.text(text), MAX_PART);
 
-/** Writes a conversation's messages in their order, each with the text that may leave the host. */
+type Said = Pick<Redaction, "text">;
+
+export async function headingOf({ title, isDefault, originType, createdAt }: Conversation, redaction: Said) {
+  const said = title === null ? null : await saidShortly(title, redaction);
+  return lineOf({ title: said, isDefault, origin: originType, createdAt: isoTime(createdAt) } satisfies Heading);
+}
+
+/** The same message with what may leave the host. */
+export async function redactMessage(row: Message, redaction: Said): Promise<Message> {
+  return {
+    ...row,
+    text: await redaction.text(row.text),
+    senderId: await saidShortly(row.senderId, redaction),
+    senderName: await saidShortly(row.senderName, redaction),
+  };
+}
+
+/** Writes a conversation's messages in their order. */
 export function createLineWriter() {
   const numbers = createNumbers<number>();
   let next = 0;
-  return (row: Message, text: string): string => {
+  return (row: Message): string => {
     const number = next++;
     if (row.role === "user") numbers.set(row.messageId, number);
     return lineOf({
       role: row.role,
-      message: text,
+      message: row.text,
       sender: { type: row.senderType, id: row.senderId, name: row.senderName },
       inReplyTo: row.inReplyTo === null ? null : (numbers.get(row.inReplyTo) ?? null),
       createdAt: isoTime(row.createdAt),

@@ -3,11 +3,13 @@ import type { Workspaces } from "../agents/workspaces.ts";
 import { AppError } from "../lib/app-error.ts";
 import { hasCode } from "../lib/system-error.ts";
 import type { InSlices } from "../limits/slices.ts";
+import type { Message } from "../messages/schema.ts";
 import type { Moment, Transfer } from "../messages/transfer.ts";
 import type { Schedules } from "../schedules/schedules.ts";
 import type { Skills } from "../skills/skills.ts";
 import { MAX_NAME_PARTS } from "../workspace/file-name.ts";
 import { MAX_WORKSPACE_FILES } from "../workspace/workspace.ts";
+import { cleanNames } from "./clean-names.ts";
 import {
   BUNDLE_BOUNDS,
   createLeftOut,
@@ -17,7 +19,7 @@ import {
   SKILLS_PART,
   WORKSPACE_PART,
 } from "./format.ts";
-import { createLineWriter, headingOf } from "./history.ts";
+import { createLineWriter, headingOf, redactMessage } from "./history.ts";
 import type { Redaction } from "./redaction.ts";
 import { scheduleFile } from "./schedules.ts";
 import type { Range, ScratchFile } from "./scratch-file.ts";
@@ -42,10 +44,12 @@ export interface KeptFile {
 export interface KeptFiles {
   readonly files: readonly KeptFile[];
   readonly leftOut: LeftOut;
-  /** The workspace's files; nothing else of the account may change one meanwhile. Returns the tainted ones' names. */
-  keepWorkspace(agent: Agent): Promise<string[]>;
+  /** The names of the workspace's files that are tainted. */
+  readonly tainted: string[];
+  /** The workspace's files; nothing else of the account may change one meanwhile. */
+  keepWorkspace(agent: Agent): Promise<void>;
   keepSkills(instanceId: string): Promise<void>;
-  /** Takes the values of secrets out of what is kept so far. */
+  /** Takes the values of secrets out of what is kept so far, and out of its names. */
   redact(redaction: Redaction): Promise<void>;
   keepSchedules(agentId: string, redaction: Redaction): Promise<void>;
   /** Throws `conflict` if it is too long, or was cleared meanwhile. */
@@ -61,6 +65,7 @@ const MAX_SKILLS = 100;
 export function createKeptFiles(parts: KeptFileParts, scratch: ScratchFile, inSlices: InSlices): KeptFiles {
   const { workspaces, skills, transfer, schedules, untrustedFiles } = parts;
   let files: KeptFile[] = [];
+  let tainted: string[] = [];
   const leftOut = createLeftOut();
 
   /** Null for what an operator has removed, or made larger than a file may be. */
@@ -96,10 +101,12 @@ export function createKeptFiles(parts: KeptFileParts, scratch: ScratchFile, inSl
     get files() {
       return files;
     },
+    get tainted() {
+      return tainted;
+    },
     leftOut,
 
     async keepWorkspace(agent) {
-      const tainted: string[] = [];
       const listed = new Set<string>();
       const untrusted = untrustedFiles(agent.agentId);
       let waiting: Uint8Array[] = [];
@@ -132,7 +139,6 @@ export function createKeptFiles(parts: KeptFileParts, scratch: ScratchFile, inSl
       }
       await write();
       await noteOthers(agent, listed);
-      return tainted;
     },
 
     async keepSkills(instanceId) {
@@ -153,14 +159,24 @@ export function createKeptFiles(parts: KeptFileParts, scratch: ScratchFile, inSl
 
     async redact(redaction) {
       const clean: KeptFile[] = [];
+      const own = files.flatMap(({ name }) => (name.startsWith(WORKSPACE_PART) ? [ownName(name)] : []));
+      const names = await cleanNames(own, redaction);
+      /** Null for a file of a skill that would be called otherwise: it would not be that skill. */
+      async function nameOf({ name }: KeptFile): Promise<string | null> {
+        if (!name.startsWith(WORKSPACE_PART)) return (await redaction.text(name)) === name ? name : null;
+        const said = names.get(ownName(name)) ?? null;
+        return said === null ? null : WORKSPACE_PART + said;
+      }
       for (const kept of files) {
+        const name = await nameOf(kept);
         const before = await scratch.read(kept.range);
         const after = await redaction.bytes(before);
-        // A name may be longer than the value: an import would refuse the whole bundle.
-        if (after.byteLength > BUNDLE_BOUNDS.fileBytes) leftOut.add(kept.name);
-        else clean.push(after === before ? kept : { ...kept, range: await scratch.append(after) });
+        // A secret's name may be longer than its value: an import would refuse the whole bundle.
+        if (name === null || after.byteLength > BUNDLE_BOUNDS.fileBytes) leftOut.add(kept.name);
+        else clean.push({ ...kept, name, ...(after === before ? {} : { range: await scratch.append(after) }) });
       }
       files = clean;
+      tainted = tainted.flatMap((name) => names.get(name) ?? []);
     },
 
     async keepSchedules(agentId, redaction) {
@@ -181,15 +197,13 @@ export function createKeptFiles(parts: KeptFileParts, scratch: ScratchFile, inSl
       for (const [index, conversation] of moment.conversations.entries()) {
         const at = scratch.size();
         const lineOf = createLineWriter();
-        left -= (await scratch.append(Buffer.from(headingOf(conversation)))).size;
+        left -= (await scratch.append(Buffer.from(await headingOf(conversation, redaction)))).size;
         for (let after: number | null = 0; after !== null; ) {
           const from: number = after;
           const { rows, hasMore } = await inSlices(() => transfer.page(moment, conversation, from));
-          const texts: string[] = [];
-          for (const { text } of rows) texts.push(await redaction.text(text));
-          const lines = await inSlices(() =>
-            Buffer.from(rows.map((row, nth) => lineOf(row, texts[nth] ?? "")).join("")),
-          );
+          const said: Message[] = [];
+          for (const row of rows) said.push(await redactMessage(row, redaction));
+          const lines = await inSlices(() => Buffer.from(said.map(lineOf).join("")));
           left -= (await scratch.append(lines)).size;
           if (left < 0) throw tooLong();
           after = hasMore ? (rows.at(-1)?.messageSeq ?? null) : null;
@@ -204,6 +218,8 @@ export function createKeptFiles(parts: KeptFileParts, scratch: ScratchFile, inSl
     },
   };
 }
+
+const ownName = (name: string): string => name.slice(WORKSPACE_PART.length);
 
 function ifForbidden(error: unknown): null {
   if (hasCode(error, "EACCES", "EPERM")) return null;

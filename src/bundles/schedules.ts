@@ -4,7 +4,7 @@ import { MAX_MESSAGE } from "../limits/message-length.ts";
 import { CONVERSATIONS, WHEN_MISSED } from "../schedules/choices.ts";
 import type { ScheduleSettings } from "../schedules/schedules.ts";
 import type { Schedule } from "../schedules/schema.ts";
-import { jsonOf, label, MAX_LABEL, refusal } from "./format.ts";
+import { cut, jsonOf, label, MAX_LABEL, refusal } from "./format.ts";
 
 const message = z.lazy(() =>
   z.string().refine((text) => text.isWellFormed() && text.trim() !== "" && [...text].length <= MAX_MESSAGE, {
@@ -32,13 +32,10 @@ export function scheduleFile(schedule: Schedule): Buffer {
   const { name, message, cron, everySeconds, timeZone, missed, conversation, announce, model } = schedule;
   const { activeFrom: from, activeTo: to } = schedule;
   const activeHours = from === null || to === null ? null : { from, to };
-  // Where the value of a secret stood is its name, which may be longer.
   const said = { name: cut(name, MAX_LABEL), message: cut(message, MAX_MESSAGE) };
   const line = { ...said, cron, everySeconds, timeZone, missed, activeHours, conversation, announce, model };
   return Buffer.from(`${JSON.stringify(line, null, 2)}\n`);
 }
-
-const cut = (text: string, most: number): string => [...text].slice(0, most).join("");
 
 /** Switched off, whatever the file says. Throws `invalid_request`. */
 export function parseSchedule(bytes: Uint8Array, file: string): ScheduleSettings {

@@ -8,7 +8,7 @@ import { conversationQueries } from "../../src/messages/conversation-queries.ts"
 import { messageQueries } from "../../src/messages/queries.ts";
 import { createTransfer } from "../../src/messages/transfer.ts";
 import { startTestServer } from "../support/test-server.ts";
-import { filesIn } from "./archives.ts";
+import { bundleOf, filesIn, manifest } from "./archives.ts";
 import { newWorld } from "./world.ts";
 
 // Nothing is asked of the model.
@@ -57,6 +57,71 @@ test("no value of a secret is in a bundle, in whatever form it stands in a file,
     expect([name, files.get(name)?.toString("latin1").includes("[secret DOOR]")]).toEqual([name, true]);
   }
   expect(files.get("workspace/photo.bin")?.subarray(0, 3)).toEqual(Buffer.from([0xff, 0xfe, 0]));
+});
+
+test("no value of a secret is in a name: of the agent, a conversation, a sender, a file, a skill's file, or what is left out", async () => {
+  const [world, other] = [await newWorld(server), await newWorld(server)];
+  const { person, instance } = world;
+  const value = "sk-supersecret-abc123XYZ";
+  await person.ask("POST", `${instance}/secrets`, { key: "TOKEN", value });
+  const files = {
+    [`notes/${value}.md`]: "by its value",
+    [`${value}/x ${value}.md`]: "twice",
+    "notes/plain.md": "plain",
+    // Two that would have one name, which differs in its case, and one that would be in a file.
+    [`a/${value}`]: "first",
+    "a/SECRET token": "second",
+    "secret TOKEN 2": "a file",
+    [`${value} 2/x.md`]: "in it",
+  };
+  const { path, slug, agentId } = await world.create({ name: `Key ${value}`, useDefaults: false, files });
+  await person.ask("PATCH", path, { displayName: `Key ${value} ${"x".repeat(70)}` });
+  const { conversationId } = (await person.ask("POST", `${path}/conversations`, { title: `try ${value}` })).body;
+  server.foundation.store.sqlite.run(
+    `INSERT INTO messages (message_id, agent_id, conversation_id, run_id, role, text, sender_type, sender_id,
+       sender_name, created_at) VALUES (?1, ?2, ?3, 'run', 'agent', 'hello', 'agent', ?2, ?4, 1)`,
+    [newId("msg"), agentId, conversationId, `Key ${value}`],
+  );
+  await person.ask("POST", `${instance}/skills`, {
+    files: { "SKILL.md": "---\nname: door\ndescription: Opens.\n---\n", [`references/${value}.md`]: "x" },
+  });
+  const folder = join(server.dataDir, "instances", world.instanceId, "agents", slug);
+  writeFileSync(join(folder, `é ${value}`), "");
+  // A cut must not leave the beginning of one.
+  writeFileSync(join(folder, `é${"x".repeat(225)}${value}`), "");
+
+  const bundle = await world.export(path, "?history=true");
+  expect(gunzipSync(bundle).includes("supersecret-abc123XYZ")).toBe(false);
+  const packed = await filesIn(bundle);
+  const described = JSON.parse(packed.get("manifest.json")?.toString() ?? "");
+  expect(described.agent).toMatchObject({ name: "Key [secret TOKEN]" });
+  expect(described.agent.displayName).toStartWith("Key [secret TOKEN] xxx");
+  expect(described.leftOut.toSorted()).toEqual([
+    "skills/door/references/[secret TOKEN].md",
+    "workspace/[secret TOKEN] 2/x.md",
+    "workspace/a/[secret TOKEN]",
+    "workspace/é [secret TOKEN]",
+    `workspace/é${"x".repeat(225)}[secret TOKEN]`,
+  ]);
+  expect(packed.get("workspace/secret TOKEN/x secret TOKEN.md")?.toString()).toBe("twice");
+
+  const { status, body } = await other.import(bundle);
+  expect([status, body.name]).toEqual([201, "Key [secret TOKEN]"]);
+  const copy = `${other.instance}/agents/${body.agentId}`;
+  expect((await other.person.ask("GET", `${copy}/files/notes/secret TOKEN.md`)).body).toBe("by its value");
+  const conversations = (await other.person.ask("GET", `${copy}/conversations`)).body.data;
+  expect(conversations.map(({ title }: { title: string }) => title)).toContain("try [secret TOKEN]");
+});
+
+test("a file that may be a stranger's is still one under the name that it gets in a bundle, and a slug is left out", async () => {
+  const world = await newWorld(server);
+  const agent = { name: "abcdefgh", slug: "abcdefgh" };
+  const given = bundleOf(manifest({ agent, tainted: ["abcdefgh.md"] }), ["workspace/abcdefgh.md", "x"]);
+  const { agentId } = (await world.import(given)).body;
+  await world.person.ask("POST", `${world.instance}/secrets`, { key: "TOKEN", value: "abcdefgh" });
+  const packed = await filesIn(await world.export(`${world.instance}/agents/${agentId}`));
+  const { agent: said, tainted } = JSON.parse(packed.get("manifest.json")?.toString() ?? "");
+  expect([said.name, said.slug, tainted]).toEqual(["[secret TOKEN]", null, ["secret TOKEN.md"]]);
 });
 
 test("a bundle can be imported, whatever the values of secrets are: they stand for nothing but what was written", async () => {
