@@ -1,13 +1,16 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { findHidden } from "../../src/lib/hidden-characters.ts";
 import type { MockModelServer } from "../support/mock-model-server.ts";
-import { type Home, run, serveSignedIn } from "./command-line.ts";
+import { type Home, run, type Server, serveSignedIn } from "./command-line.ts";
 
 let home: Home;
 let mock: MockModelServer;
+let server: Server;
 let stop: () => Promise<void>;
 beforeAll(async () => {
-  ({ home, mock, stop } = await serveSignedIn());
+  ({ home, mock, server, stop } = await serveSignedIn());
   await run(home, ["instance", "create", "home"]);
 });
 afterAll(() => stop());
@@ -113,4 +116,14 @@ test.each([
     output: expect.stringContaining(output),
     errors: `· to decide: roost approval show ${id} (ask_user)\n`,
   });
+});
+
+test("a key that may not decide is refused with the login that may", async () => {
+  const { current, logins } = JSON.parse(readFileSync(join(home.configDir, "credentials.json"), "utf8"));
+  const headers = { "X-API-Key": logins[current].key, "Content-Type": "application/json" };
+  const made = await fetch(`${server.url}/v1/auth/keys`, { method: "POST", headers, body: '{"name":"laptop"}' });
+  const { key } = (await made.json()) as { key: string };
+  const refused = await run(home, ["approval", "answer", `appr_${"0".repeat(32)}`, "Friday", "--key", key]);
+  expect([refused.code, refused.output]).toEqual([1, ""]);
+  expect(refused.errors).toEndWith(`; sign in with your e-mail address: roost login --url ${server.url}\n`);
 });

@@ -83,6 +83,10 @@ export function explainError(error: RoostError): { message: string; next: string
     if (wait !== null) return `try again in ${waitInWords(wait)}`;
     if (saysWhen || TRY_AGAIN.test(error.message)) return null;
     if (code === "unauthorized" && server !== null) return `sign in: ${loginAt(server)}`;
+    // A login with an e-mail address makes a key that may decide; one that was given may not by default.
+    if (code === "forbidden" && server !== null && NEEDS_APPROVE.test(error.message)) {
+      return `sign in with your e-mail address: ${loginAt(server)}`;
+    }
     if (code === "unexpected_answer")
       return `is it a Roost server?${status === 0 ? "" : " Give its address with --url"}`;
     if (code !== "unreachable") return NEXT[code] ?? null;
@@ -101,6 +105,9 @@ function certificateProblem(cause: unknown): string | null {
   const trust = isUnknown ? "; if it is the server's own, save it and set NODE_EXTRA_CA_CERTS to that file" : "";
   return `its certificate is refused: ${cause.message}${trust}`;
 }
+
+/** How a server says that a key may not decide about what agents ask for. */
+const NEEDS_APPROVE = /\bthe scope approve\b/;
 
 /** How a server ends a message when it does not say when. */
 const TRY_AGAIN = /[;:] try again( later| in a moment| in a while)?\.?$/;
