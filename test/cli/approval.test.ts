@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { findHidden } from "../../src/lib/hidden-characters.ts";
 import type { MockModelServer } from "../support/mock-model-server.ts";
-import { type Home, run, type Server, serveSignedIn } from "./command-line.ts";
+import { BINARY, CALLED, type Home, onTerminal, run, type Server, serveSignedIn } from "./command-line.ts";
 
 let home: Home;
 let mock: MockModelServer;
@@ -126,4 +126,30 @@ test("a key that may not decide is refused with the login that may", async () =>
   const refused = await run(home, ["approval", "answer", `appr_${"0".repeat(32)}`, "Friday", "--key", key]);
   expect([refused.code, refused.output]).toEqual([1, ""]);
   expect(refused.errors).toEndWith(`; sign in with your e-mail address: roost login --url ${server.url}\n`);
+});
+
+test("a message behind a run that waits for a person says what is to be decided first, and is answered after it", async () => {
+  await run(home, ["agent", "create", "home", "Fay", "--tool", "write_file=ask"]);
+  mock.script({ kind: "tools", calls: [{ name: "write_file", arguments: { name: "tea.md", text: "Tea" } }] });
+  const first = run(home, ["send", "home", "fay", "Write it"]);
+  let open: { approvalId: string }[] = [];
+  while (open.length === 0) open = await approvals();
+  const id = open[0]?.approvalId ?? "";
+  const said = new RegExp(`· to decide first: roost approval show ${id} \\(write_file\\)`);
+  await using sent = onTerminal(home, ["send", "home", "fay", "Hello"]);
+  await sent.until(said);
+  const words = [BINARY, "send", "home", "fay", "Hello"];
+  const piped = Bun.spawn(words, { ...CALLED, cwd: home.folder, env: home.env, stdout: "pipe", stderr: "pipe" });
+  let errors = "";
+  for await (const bytes of piped.stderr) {
+    errors += new TextDecoder().decode(bytes);
+    if (errors.endsWith("\n")) break;
+  }
+  expect(errors).toMatch(said);
+  for (const token of ["Written.", "Hi.", "Hi again."]) mock.script({ kind: "text", tokens: [token] });
+  expect((await run(home, ["approval", "deny", id])).code).toBe(0);
+  expect(await first).toMatchObject({ code: 0, output: "Written.\n" });
+  await sent.until(/Hi\./);
+  expect([await sent.exited, await piped.exited]).toEqual([0, 0]);
+  expect(await Bun.readableStreamToText(piped.stdout)).toBe("Hi again.\n");
 });

@@ -1,11 +1,13 @@
 import type { RunEvent } from "../../../clients/typescript/src/index.ts";
 import { backTo, colours, mayDraw, note, oneLine, printable, shortened, stream, terminalColumns } from "../output.ts";
 import { createWordWrap } from "../word-wrap.ts";
-import type { Records } from "./client.ts";
+import type { Approval } from "./turn.ts";
 
 /** Shows an answer on the terminal as it streams. */
 export interface AnswerView {
   show(event: RunEvent): void;
+  /** Shows what a person is to decide before this message's turn comes. */
+  showBefore(approval: Approval): void;
   /** Ends an unfinished line, however the answer ended. */
   end(): void;
 }
@@ -71,7 +73,7 @@ export function openAnswerView(name: string | null): AnswerView {
           aside(`· waiting for ${event.tasks.map(({ title, agentName }) => title ?? agentName).join(", ")}`);
           break;
         case "approval.requested":
-          aside(toDecide(event));
+          aside(toDecide("to decide", event.approval));
           break;
         case "run.restarted":
           aside("· the server was restarted: the answer starts again");
@@ -83,18 +85,23 @@ export function openAnswerView(name: string | null): AnswerView {
           break;
       }
     },
+    showBefore: (approval) => aside(toDecide("to decide first", approval)),
     end: endLine,
   };
 }
 
 /** For pipes: tells on standard error that the answer waits for a person, and nothing else. */
-export function noteWhatToDecide(event: RunEvent): void {
-  if (event.type === "approval.requested") note(toDecide(event));
-}
+export const QUIET_VIEW: AnswerView = {
+  show(event) {
+    if (event.type === "approval.requested") note(toDecide("to decide", event.approval));
+  },
+  showBefore: (approval) => note(toDecide("to decide first", approval)),
+  end() {},
+};
 
 /** The id comes first: a narrow terminal cuts the end. */
-const toDecide = ({ approval: { approvalId, tool } }: { approval: Records["Approval"] }): string =>
-  `· to decide: roost approval show ${approvalId} (${tool})`;
+const toDecide = (when: string, { approvalId, tool }: Approval): string =>
+  `· ${when}: roost approval show ${approvalId} (${tool})`;
 
 /** In characters, when no terminal reports its width. */
 const MAX_ASIDE = 120;

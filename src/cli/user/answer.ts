@@ -1,7 +1,9 @@
-import type { MessageInput, RunEvent } from "../../../clients/typescript/src/index.ts";
+import type { MessageInput } from "../../../clients/typescript/src/index.ts";
 import { Failure } from "../failure.ts";
+import type { AnswerView } from "./answer-view.ts";
 import { type Client, isRefusal, type Records } from "./client.ts";
 import { AGENT, type AgentRecord, idsOf } from "./find.ts";
+import { watchTurn } from "./turn.ts";
 
 /** The result of sending a message. */
 export interface Outcome {
@@ -16,20 +18,21 @@ export class Interrupted extends Failure {}
 const CANCEL_WAIT_MS = 2_000;
 
 /**
- * Sends a message and passes its events on as they arrive. The first Ctrl-C cancels the run and waits for its last
+ * Sends a message and shows its events as they arrive. The first Ctrl-C cancels the run and waits for its last
  * events; the second stops waiting and throws `Interrupted`. Throws `Failure` if the run fails.
  */
 export async function ask(
   client: Client,
   agent: AgentRecord,
   message: MessageInput,
-  onEvent: (event: RunEvent) => void,
+  view: AnswerView,
 ): Promise<Outcome> {
   const leaving = new AbortController();
   const outcome: Outcome = { reply: null, cancelled: false };
   const cancelling: Promise<void>[] = [];
   let runId: string | null = null;
   let interrupted = false;
+  let endWatch = () => {};
   const cancel = () => {
     if (runId !== null) cancelling.push(cancelRun(client, agent, runId).catch((error) => leaving.abort(error)));
   };
@@ -51,7 +54,9 @@ export async function ask(
         runId = event.runId;
         if (interrupted) cancel();
       }
-      onEvent(event);
+      endWatch();
+      if (event.type === "run.queued") endWatch = watchTurn(client, agent, event.conversationId, view.showBefore);
+      view.show(event);
       if (event.type === "message.completed") outcome.reply = event.message;
       else if (event.type === "run.cancelled") outcome.cancelled = true;
       else if (event.type === "run.failed") throw new Failure(event.error.message, NEXT[event.error.code] ?? null);
@@ -63,6 +68,8 @@ export async function ask(
     throw error;
   } finally {
     process.off("SIGINT", onInterrupt);
+    endWatch();
+    view.end();
   }
 }
 

@@ -2,7 +2,7 @@ import { createInterface } from "node:readline";
 import { explain, Failure } from "../failure.ts";
 import { colours, lineOf, note, say, sayText } from "../output.ts";
 import { ask, Interrupted } from "./answer.ts";
-import { noteWhatToDecide, openAnswerView } from "./answer-view.ts";
+import { openAnswerView, QUIET_VIEW } from "./answer-view.ts";
 import { openHistory } from "./chat-history.ts";
 import { type Client, RoostError } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
@@ -71,8 +71,7 @@ async function converse(place: Place): Promise<void> {
 
 /** Streams the answer. True if it was cancelled: then the next Ctrl-C leaves. Throws `Interrupted` and failures. */
 async function answer({ client, agent, conversationId }: Place, name: string, message: string): Promise<boolean> {
-  const view = openAnswerView(name);
-  const { cancelled } = await ask(client, agent, messageTo(conversationId, message), view.show).finally(view.end);
+  const { cancelled } = await ask(client, agent, messageTo(conversationId, message), openAnswerView(name));
   return cancelled;
 }
 
@@ -132,7 +131,7 @@ async function answerLines(place: Place): Promise<void> {
     const text = line.trim();
     if (text === "/quit") return;
     if (text === "" || (await obey(place, text))) continue;
-    const { reply, cancelled } = await ask(client, agent, messageTo(conversationId, line), noteWhatToDecide);
+    const { reply, cancelled } = await ask(client, agent, messageTo(conversationId, line), QUIET_VIEW);
     if (reply !== null) sayText(reply.message);
     if (cancelled) throw new Failure("the answer was cancelled");
   }

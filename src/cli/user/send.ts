@@ -1,7 +1,7 @@
 import { Failure } from "../failure.ts";
 import { note, printJson, sayText } from "../output.ts";
 import { ask } from "./answer.ts";
-import { type AnswerView, noteWhatToDecide, openAnswerView } from "./answer-view.ts";
+import { openAnswerView, QUIET_VIEW } from "./answer-view.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 import { findAgent } from "./find.ts";
 import { readInput } from "./input.ts";
@@ -23,8 +23,8 @@ export async function send(
   const agent = await findAgent(client, instance, given);
   const message = text === "-" ? await readMessage() : text;
   const streaming = process.stdout.isTTY === true && !json;
-  const view: AnswerView = streaming ? openAnswerView(null) : { show: noteWhatToDecide, end() {} };
-  const { reply, cancelled } = await ask(client, agent, { message }, view.show).finally(view.end);
+  const view = streaming ? openAnswerView(null) : QUIET_VIEW;
+  const { reply, cancelled } = await ask(client, agent, { message }, view);
   if (reply !== null && json) printJson(reply);
   else if (reply !== null && !streaming) sayText(reply.message);
   if (cancelled) throw new Failure("the answer was cancelled");
