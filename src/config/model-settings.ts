@@ -1,3 +1,4 @@
+import { PRICES_EXAMPLE } from "../limits/model-prices.ts";
 import { MODEL_NAME } from "../models/store/names.ts";
 import { byDefault, list, masked, orEmpty, orNull, path, type Setting, text, url, whole } from "./forms.ts";
 
@@ -30,10 +31,12 @@ export const models = {
   ),
   modelPrices: path(
     orNull(
-      text("ROOST_MODEL_PRICES", "", "a JSON file of prices: USD a million tokens, by model", {
-        expects: "the path of a file",
-        form: /\S/,
-      }),
+      text(
+        "ROOST_MODEL_PRICES",
+        "",
+        `a JSON file of what models cost, in USD for a million tokens, such as ${PRICES_EXAMPLE}; "cached" may be left out`,
+        { expects: "the path of a file", form: /\S/ },
+      ),
     ),
   ),
   tokensPerDay: tokens("ROOST_TOKENS_PER_DAY", "tokens that an account may take of the host's models in a day (UTC)"),

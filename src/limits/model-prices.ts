@@ -16,7 +16,9 @@ export type ModelPrices = ReadonlyMap<string, ModelPrice>;
 /** USD a million tokens. */
 const MAX_PRICE = 1_000_000;
 const MILLION = 1_000_000;
-const EXPECTED = 'expected JSON such as { "openai:gpt-x": { "prompt": 2.5, "cached": 0.25, "completion": 10 } }';
+/** What a file of prices looks like. */
+export const PRICES_EXAMPLE = '{ "openai:gpt-x": { "prompt": 2.5, "cached": 0.25, "completion": 10 } }';
+const EXPECTED = `expected JSON such as ${PRICES_EXAMPLE}`;
 
 /** Reads a file of prices in USD a million tokens. A text says what is wrong with it. */
 export function readModelPrices(path: string): ModelPrices | string {
@@ -30,8 +32,9 @@ export function readModelPrices(path: string): ModelPrices | string {
   if (!isObject(document)) return `it holds no prices: ${EXPECTED}`;
   const prices = new Map<string, ModelPrice>();
   for (const [model, written] of Object.entries(document)) {
-    const price = /^(local|openai):\S+$/.test(model) ? readPrice(written) : null;
-    if (price === null) return `its "${model}" is no model with prices from 0 to ${MAX_PRICE}: ${EXPECTED}`;
+    if (!/^(local|openai):\S+$/.test(model)) return `its "${model}" names no model: ${EXPECTED}`;
+    const price = readPrice(written);
+    if (price === null) return `its "${model}" needs prices from 0 to ${MAX_PRICE}, named as here: ${EXPECTED}`;
     prices.set(model, price);
   }
   return prices;
