@@ -237,7 +237,9 @@ const backups = {
     path(
       orNull(
         text("ROOST_BACKUP_TO", "", "where they are kept: a folder, or s3://bucket/prefix", {
-          expects: "a folder, or s3://bucket with or without a prefix",
+          expects:
+            "a folder, or s3://bucket with or without a prefix, where the bucket's name has 3 to 63 lower-case letters, " +
+            "digits, dots and hyphens, with a letter or digit at both ends",
           form: /^s3:\/\/[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](\/[^?#]*)?$|^(?![a-z0-9]+:\/\/)\s*\S/,
         }),
       ),

@@ -135,6 +135,14 @@ const WRONG: [what: string, attempt: Attempt, told: string[]][] = [
     ],
   ],
   [
+    "a bucket whose name cannot be one",
+    { env: { ROOST_BACKUP_TO: "s3://my_bucket/host" } },
+    [
+      'ROOST_BACKUP_TO is "s3://my_bucket/host" (environment): expected a folder, or s3://bucket with or without a prefix, ' +
+        "where the bucket's name has 3 to 63 lower-case letters, digits, dots and hyphens, with a letter or digit at both ends",
+    ],
+  ],
+  [
     "backups more often than they are looked after",
     { env: { ROOST_BACKUP_EVERY: "59s" } },
     ['ROOST_BACKUP_EVERY is "59s" (environment): expected a number with s, m, h or d, such as 7d, from 1m to 3650d'],
