@@ -3,7 +3,7 @@ import packageFile from "../../package.json" with { type: "json" };
 import { addExamples } from "./examples.ts";
 import { explain } from "./failure.ts";
 import { addOperatorCommands, addServe } from "./operator-commands.ts";
-import { note } from "./output.ts";
+import { noteFailure } from "./output.ts";
 import { addUserCommands } from "./user-commands.ts";
 
 /**
@@ -19,7 +19,7 @@ export async function runCommandLine(argv: string[]): Promise<void> {
     process.exit();
   } catch (error) {
     const { line, exitCode } = explain(error);
-    for (const one of line?.split("\n") ?? []) note(one);
+    for (const one of line?.split("\n") ?? []) noteFailure(one);
     process.exit(exitCode);
   }
 }

@@ -8,10 +8,13 @@ import { wrapText } from "./word-wrap.ts";
  * Whether standard output is a terminal that takes colour and text that is overwritten later. (Picocolors' own check
  * also colours pipes on CI machines.)
  */
-export const mayDraw = (): boolean =>
-  process.stdout.isTTY === true && !process.env.NO_COLOR && process.env.TERM !== "dumb";
+export const mayDraw = (): boolean => takesColour(process.stdout);
+
+const takesColour = ({ isTTY }: NodeJS.WriteStream): boolean =>
+  isTTY === true && !process.env.NO_COLOR && process.env.TERM !== "dumb";
 
 const pens = pc.createColors(mayDraw());
+const failurePens = pc.createColors(takesColour(process.stderr));
 
 /** Marks text that this file has coloured. Nothing that a server sends can carry it. */
 const COLOURED: unique symbol = Symbol("coloured");
@@ -63,19 +66,25 @@ export const lineOf = (...pieces: Piece[]): string => show(pieces, oneLine);
 /** Between two tries to write to a pipe whose reader is slow. */
 const RETRY_MS = 5;
 
+const OUTPUT = 1;
+const ERRORS = 2;
+
 /**
- * Writes all of it to standard output before it returns. (console.log hides failures, and process.exit cuts what
- * process.stdout has not written.) Ends the program when `| head` has gone; throws if it cannot be written.
+ * Writes all of it before it returns. (console.log hides failures, console.error paints all of it red on a terminal, and
+ * process.exit cuts what process.stdout has not written.) Ends the program when `| head` has gone; throws if standard
+ * output cannot be written.
  */
-function write(output: string | Uint8Array): void {
+function write(output: string | Uint8Array, to: typeof OUTPUT | typeof ERRORS = OUTPUT): void {
   const bytes = Buffer.from(output);
   for (let at = 0; at < bytes.length; ) {
     try {
-      at += writeSync(1, bytes, at);
+      at += writeSync(to, bytes, at);
     } catch (error) {
-      if (hasCode(error, "EPIPE")) process.exit(0);
-      if (!hasCode(error, "EAGAIN")) throw describeSystemError("standard output cannot be written", error);
-      Bun.sleepSync(RETRY_MS);
+      if (hasCode(error, "EAGAIN")) Bun.sleepSync(RETRY_MS);
+      // The command goes on where nobody reads what is said beside its output.
+      else if (to === ERRORS) return;
+      else if (hasCode(error, "EPIPE")) process.exit(0);
+      else throw describeSystemError("standard output cannot be written", error);
     }
   }
 }
@@ -93,7 +102,10 @@ export const stream = (...pieces: Piece[]): void => write(show(pieces, printable
 export const streamBytes = (bytes: Uint8Array): void => write(bytes);
 
 /** One line on standard error: for people, not for a program that reads the output. */
-export const note = (...pieces: Piece[]): void => console.error(show(pieces, oneLine));
+export const note = (...pieces: Piece[]): void => write(`${show(pieces, oneLine)}\n`, ERRORS);
+
+/** One line about what has failed, on standard error. */
+export const noteFailure = (line: string): void => write(`${failurePens.red(oneLine(line))}\n`, ERRORS);
 
 /** A question on standard error; the answer is typed on the same line. */
 export const askFor = (question: string): void => void process.stderr.write(oneLine(question));

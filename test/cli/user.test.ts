@@ -295,6 +295,16 @@ test("on a terminal, deleting asks first", async () => {
   expect(await sure.exited).toBe(0);
 });
 
+test("a terminal shows what fails in red, and nothing else that is said beside the output", async () => {
+  const red = `${String.fromCharCode(27)}[31m`;
+  await using notice = onTerminal(home, ["login", "--url", server.url]);
+  await notice.until(/Signing in to .*[\s\S]*E-mail: /);
+  expect(notice.screen()).not.toContain(red);
+  await using failure = onTerminal(home, ["agent", "list", "No such instance"]);
+  await failure.exited;
+  expect(failure.screen()).toStartWith(`${red}roost: there is no instance`);
+});
+
 test("only terminals get colour, and NO_COLOR turns it off", async () => {
   await makeInstance();
   const esc = String.fromCharCode(27);

@@ -1,6 +1,6 @@
 import { createInterface } from "node:readline";
 import { explain, Failure } from "../failure.ts";
-import { colours, lineOf, note, say, sayText } from "../output.ts";
+import { colours, lineOf, noteFailure, say, sayText } from "../output.ts";
 import { ask, Interrupted } from "./answer.ts";
 import { openAnswerView, QUIET_VIEW } from "./answer-view.ts";
 import { openHistory } from "./chat-history.ts";
@@ -64,7 +64,7 @@ async function converse(place: Place): Promise<void> {
       if (error instanceof Interrupted) return;
       // The conversation continues after an error that the user can do something about; any other ends the command.
       if (!(error instanceof Failure || error instanceof RoostError)) throw error;
-      note(colours.red(explain(error).line ?? ""));
+      noteFailure(explain(error).line ?? "");
     }
   }
 }
