@@ -12,6 +12,17 @@ export function durationMs(text: string): number {
   throw new InvalidArgumentError(`Expected ${DURATION_FORM}.`);
 }
 
+/** `durationMs` from so much to a year, as the API takes intervals. */
+export const interval =
+  (least: string) =>
+  (text: string): number => {
+    const ms = durationMs(text);
+    if (ms >= durationMs(least) && ms <= durationMs(LONGEST_INTERVAL)) return ms;
+    throw new InvalidArgumentError(`Expected a time from ${least} to ${LONGEST_INTERVAL}.`);
+  };
+
+const LONGEST_INTERVAL = "365d";
+
 /** `5.00` → micro-USDC. Zero is allowed. */
 export function amount(text: string): Micros {
   const micros = parseMoney(text);
@@ -85,7 +96,7 @@ export function toolPolicy(text: string, before: Record<string, Policy | null> =
 }
 
 /** `30m`, in milliseconds, or `off`: commander takes null for an option without a value. */
-export const durationOrOff = (text: string): number | "off" => (text === "off" ? "off" : durationMs(text));
+export const heartbeat = (text: string): number | "off" => (text === "off" ? "off" : interval("5m")(text));
 
 /** `08:00-20:00` */
 export function activeHours(text: string): { from: string; to: string } {

@@ -13,12 +13,17 @@ import { addUserCommands } from "./user-commands.ts";
 export async function runCommandLine(argv: string[]): Promise<void> {
   // `roost events … | head` closes the pipe early, which is not a failure.
   process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
+  let typed: Record<string, string> = {};
   try {
-    await createProgram(argv[0]).parseAsync(argv, { from: "user" });
+    const program = createProgram(argv[0]);
+    program.hook("preAction", (_program, { registeredArguments, args }) => {
+      typed = Object.fromEntries(registeredArguments.map((argument, at) => [argument.name(), args[at] ?? ""]));
+    });
+    await program.parseAsync(argv, { from: "user" });
     // Without this, an open standard input would keep a finished command running.
     process.exit();
   } catch (error) {
-    const { line, exitCode } = explain(error);
+    const { line, exitCode } = explain(error, typed);
     for (const one of line?.split("\n") ?? []) noteFailure(one);
     process.exit(exitCode);
   }

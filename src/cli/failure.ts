@@ -1,7 +1,7 @@
 import { CommanderError } from "commander";
 import { ConfigError } from "../config.ts";
 import { describeSystemError } from "../lib/system-error.ts";
-import { explainError, RoostError } from "./user/client.ts";
+import { explainError, RoostError, type Typed } from "./user/client.ts";
 
 /** A command failed. The message is for the person who ran it; `next` says what to do about it. */
 export class Failure extends Error {
@@ -24,14 +24,14 @@ const BAD_CONFIG = 78;
 
 /**
  * The text for standard error (for settings, a line for each that is wrong; null when commander has printed it already)
- * and the exit code (docs/contract/operations.md, Command line).
+ * and the exit code (docs/contract/operations.md, Command line). What the command was given stands in what is to be done.
  */
-export function explain(error: unknown): { line: string | null; exitCode: number } {
+export function explain(error: unknown, typed: Typed = {}): { line: string | null; exitCode: number } {
   if (error instanceof CommanderError) return { line: null, exitCode: error.exitCode === 0 ? 0 : WRONG_USAGE };
   if (error instanceof ConfigError) return { line: error.problems.map(lineOf).join("\n"), exitCode: BAD_CONFIG };
   const exitCode = error instanceof UsageError ? WRONG_USAGE : FAILED;
   const { message, next } =
-    error instanceof RoostError ? explainError(error) : { message: readableMessage(error), next: null };
+    error instanceof RoostError ? explainError(error, typed) : { message: readableMessage(error), next: null };
   const advice = error instanceof Failure ? error.next : next;
   return { line: lineOf(advice === null ? message : `${message.replace(/\.$/, "")}; ${advice}`), exitCode };
 }

@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
 import { CONVERSATIONS, WHEN_MISSED } from "../schedules/choices.ts";
-import { activeHours, durationMs } from "./arguments.ts";
+import { activeHours, interval } from "./arguments.ts";
 
 /** `roost schedule …`; `onAgent` adds the arguments and options of every command about an agent. */
 export function addScheduleCommands(schedule: Command, onAgent: (command: Command) => Command): void {
@@ -18,7 +18,7 @@ export function addScheduleCommands(schedule: Command, onAgent: (command: Comman
     .argument("<name>", "the schedule's name")
     .argument("<message>", "what the agent is told")
     .option("--cron <fields>", "minute, hour, day, month and weekday, such as '0 9 * * 1-5'")
-    .option("--every <duration>", "an interval in place of cron, such as 30m", durationMs)
+    .option("--every <duration>", "an interval in place of cron, such as 30m", interval("1m"))
     .option("--time-zone <zone>", "whose clocks cron means, such as Europe/Berlin; else this machine's")
     .addOption(
       new Option("--missed <what>", "times while the host did not run: run the last one, or none")

@@ -1,7 +1,7 @@
 import { type Command, Option } from "commander";
 import { APPROVAL_STATUSES } from "../approvals/status.ts";
 import type { InstanceStatus } from "../instances/schema.ts";
-import { activeHours, durationOrOff, eventId, fileOfPath, profileName, serverUrl, toolPolicy } from "./arguments.ts";
+import { activeHours, eventId, fileOfPath, heartbeat, profileName, serverUrl, toolPolicy } from "./arguments.ts";
 import { addMcpCommands } from "./mcp-commands.ts";
 import { addMemoryCommands } from "./memory-commands.ts";
 import { addScheduleCommands } from "./schedule-commands.ts";
@@ -143,7 +143,7 @@ export function addUserCommands(program: Command): void {
         .option(
           "--heartbeat <every>",
           "how often it does what HEARTBEAT.md says, such as 30m; off for never",
-          durationOrOff,
+          heartbeat,
         )
         .option("--active-hours <from-to>", "let the heartbeat rest at other times, such as 08:00-20:00", activeHours)
         .option("--time-zone <zone>", "whose clocks the hours mean, such as Europe/Berlin; else this machine's")

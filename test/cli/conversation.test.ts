@@ -76,12 +76,12 @@ test("a model's failure exits with 1 and the server's message", async () => {
 });
 
 test("a stopped instance is refused with the next step", async () => {
-  const { instanceId } = (await run(home, ["instance", "create", "Stopped", "--json"])).json();
-  await run(home, ["agent", "create", instanceId, "Ada"]);
-  await run(home, ["instance", "stop", instanceId]);
-  const ran = await run(home, ["send", instanceId, "ada", "Hi"]);
+  await run(home, ["instance", "create", "Not now"]);
+  await run(home, ["agent", "create", "Not now", "Ada"]);
+  await run(home, ["instance", "stop", "Not now"]);
+  const ran = await run(home, ["send", "Not now", "ada", "Hi"]);
   expect(ran.code).toBe(1);
-  expect(ran.errors).toMatch(/\(request [\w-]+\); roost instance start/);
+  expect(ran.errors).toEndWith("); roost instance start 'Not now'\n");
 });
 
 test("Ctrl-C during an answer cancels it on the server", async () => {
@@ -219,7 +219,10 @@ test("conversations are started, used, renamed, forked, listed and deleted, by t
   const left = (await conversation("list", "--json")).json();
   expect(left.map(({ messageCount }: { messageCount: number }) => messageCount).sort()).toEqual([0, 4]);
   const nowhere = await chat("Nowhere", "Hi\n");
-  expect([nowhere.code, nowhere.errors]).toEqual([1, expect.stringContaining('there is no conversation "Nowhere"')]);
+  const list = `to see what there is: roost conversation list Hello ${agent}`;
+  expect([nowhere.code, nowhere.errors]).toEqual([1, `roost: there is no conversation "Nowhere"; ${list}\n`]);
+  const kept = await conversation("delete", "default", "--yes");
+  expect([kept.code, kept.errors]).toEqual([1, expect.stringContaining(`/clear in roost chat Hello ${agent}`)]);
 });
 
 test("context shows what the next prompt holds, with the tokens of each part", async () => {

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { InvalidArgumentError } from "commander";
-import { durationMs, fileOfPath, profileName, serverUrl } from "../../src/cli/arguments.ts";
+import { durationMs, fileOfPath, heartbeat, interval, profileName, serverUrl } from "../../src/cli/arguments.ts";
 import { layOut, printable, shortened, shortMoney } from "../../src/cli/output.ts";
 
 test("untrusted text cannot move the cursor, hide text or change its direction", () => {
@@ -24,6 +24,13 @@ test("durations are a number with s, m, h or d", () => {
   for (const wrong of ["", "7", "d", "-1d", "1.5h", "7 d", "7w", "0s", "99999d"]) {
     expect(() => durationMs(wrong)).toThrow(InvalidArgumentError);
   }
+});
+
+test("an interval that the API would refuse is refused in the words of the command line", () => {
+  expect([interval("1m")("60s"), interval("1m")("365d")]).toEqual([60_000, 31_536_000_000]);
+  for (const wrong of ["59s", "366d"]) expect(() => interval("1m")(wrong)).toThrow("Expected a time from 1m to 365d.");
+  expect([heartbeat("5m"), heartbeat("off")]).toEqual([300_000, "off"]);
+  expect(() => heartbeat("1m")).toThrow("Expected a time from 5m to 365d.");
 });
 
 test("a server's address is accepted with or without /v1 and slashes", () => {

@@ -19,9 +19,11 @@ const schedule = (...words: string[]) => run(home, ["schedule", ...words]);
 const create = (...words: string[]) => schedule("create", "home", "bo", "Bees", "Look after them.", ...words);
 
 test("a schedule without its times, or with two kinds of them, is refused in the words of the options", async () => {
-  for (const times of [[], ["--cron", "0 9 * * *", "--every", "30m"]]) {
-    const refused = await create(...times);
-    expect([refused.code, refused.errors]).toEqual([2, expect.stringMatching(/either --cron .* or --every/)]);
+  for (const [times, told] of [
+    [[], "nothing says when it is due; give --cron '0 9 * * 1-5' or --every 30m"],
+    [["--cron", "0 9 * * *", "--every", "30m"], "both --cron and --every say when it is due; give only one of them"],
+  ] as const) {
+    expect(await create(...times)).toMatchObject({ code: 2, errors: `roost: ${told}\n` });
   }
 });
 

@@ -50,7 +50,9 @@ test("a login with a key saves that key, and a wrong key is refused and not save
     expect((await run(other, ["instance", "list"])).code).toBe(0);
     const refused = await run(other, ["login", "--url", server.url, "--key", "rst_live_wrong"]);
     expect(refused).toMatchObject({ code: 1, output: "" });
-    expect(refused.errors).toMatch(/^roost: .*\(request [\w-]+\); sign in: roost login --url http:\S+\n$/);
+    expect(refused.errors).toMatch(
+      /^roost: the API key is wrong or has expired \(request [\w-]+\); sign in: roost login --url http:\S+\n$/,
+    );
     expect((await run(other, ["instance", "list"])).code).toBe(0);
   } finally {
     other.remove();
@@ -253,7 +255,7 @@ test("what a skill requires is shown in the catalog, at its installation and in 
   const { output, errors } = await run(home, ["skill", "install", name, "github"]);
   expect(output).toContain("Installed github 1.0.0.");
   expect(errors).toContain("Agents may now send requests to api.github.com.");
-  expect(errors).toContain("It needs GITHUB_TOKEN: roost secret set INSTANCE NAME");
+  expect(errors).toContain(`It needs GITHUB_TOKEN: roost secret set '${name}' NAME`);
   expect((await run(home, ["skill", "list", name])).output).toMatch(/^github .+ api\.github\.com +GITHUB_TOKEN/m);
   await run(home, ["secret", "set", name, "GITHUB_TOKEN"], { input: "token" });
   expect((await run(home, ["skill", "list", name])).output).not.toContain("GITHUB_TOKEN");

@@ -4,6 +4,7 @@ import { describeSystemError } from "../../lib/system-error.ts";
 import type { Policy } from "../../tools/tool.ts";
 import { Failure, UsageError } from "../failure.ts";
 import { colours, printFields, printJson, printTable, say, shortTime } from "../output.ts";
+import { shellWord } from "../shell-word.ts";
 import type { Records } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 import { AGENT, AGENTS, type AgentRecord, findAgent, findInstance } from "./find.ts";
@@ -45,7 +46,7 @@ export async function listAgents(instance: string, options: Options): Promise<vo
         files.join(" "),
         agentId,
       ]),
-      "There are no agents. To create one: roost agent create INSTANCE NAME",
+      `There are no agents. To create one: roost agent create ${shellWord(instance)} NAME`,
       { leaveOut: ["FILES", "MODEL"], shorten: ["SLUG", "NAME"] },
     );
 }

@@ -1,9 +1,9 @@
 import type { ApprovalStatus } from "../../approvals/status.ts";
 import { visibleJson, visibleText } from "../../lib/visible-text.ts";
 import { colours, note as noteLine, printFields, printJson, printTable, say, shortTime } from "../output.ts";
+import { shellWord } from "../shell-word.ts";
 import type { Client, Records } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
-import { shellWord } from "./find.ts";
 import { confirm } from "./prompt.ts";
 
 interface Options extends ServerOptions {

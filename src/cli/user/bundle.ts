@@ -18,8 +18,9 @@ import { OUTGOING } from "../../limits/outgoing.ts";
 import { Failure, UsageError } from "../failure.ts";
 import { colours, mayDraw, note, printJson, say, shortSize, streamBytes } from "../output.ts";
 import { createProgress, type Progress } from "../progress.ts";
+import { shellWord } from "../shell-word.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
-import { AGENT, findAgent, findInstance, INSTANCE, idsOf, shellWord } from "./find.ts";
+import { AGENT, findAgent, findInstance, INSTANCE, idsOf } from "./find.ts";
 import { packOpenClaw, skillInOpenClaw } from "./openclaw-folder.ts";
 
 /** The server packs a bundle before it sends any of it, and unpacks one before it answers. */

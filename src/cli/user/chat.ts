@@ -19,6 +19,7 @@ interface Place {
   client: Client;
   agent: AgentRecord;
   conversationId: string | undefined;
+  typed: { instance: string; agent: string };
 }
 
 /** `roost chat INSTANCE AGENT`: a conversation on the terminal; elsewhere each line of standard input is a message. */
@@ -29,9 +30,9 @@ export async function chat(
 ): Promise<void> {
   const client = openClient(options);
   const agent = await findAgent(client, instance, given);
-  const conversationId =
-    conversation === undefined ? undefined : (await findConversation(client, agent, conversation)).conversationId;
-  const place = { client, agent, conversationId };
+  const typed = { instance, agent: given };
+  const found = conversation === undefined ? undefined : await findConversation(client, agent, conversation, typed);
+  const place = { client, agent, conversationId: found?.conversationId, typed };
   if (process.stdin.isTTY && process.stdout.isTTY) await converse(place);
   else await answerLines(place);
 }
@@ -64,7 +65,7 @@ async function converse(place: Place): Promise<void> {
       if (error instanceof Interrupted) return;
       // The conversation continues after an error that the user can do something about; any other ends the command.
       if (!(error instanceof Failure || error instanceof RoostError)) throw error;
-      noteFailure(explain(error).line ?? "");
+      noteFailure(explain(error, place.typed).line ?? "");
     }
   }
 }

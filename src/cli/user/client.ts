@@ -6,6 +6,7 @@ import {
   type RoostOptions,
 } from "../../../clients/typescript/src/index.ts";
 import { OUTGOING } from "../../limits/outgoing.ts";
+import { shellWord } from "../shell-word.ts";
 
 export { RoostError };
 
@@ -63,20 +64,28 @@ export const isRefusal = (error: unknown): error is RoostError =>
 /** The command that signs in to a server. */
 export const loginAt = (url: string): string => `roost login${url === DEFAULT_URL ? "" : ` --url ${url}`}`;
 
+/** What a command was given, as it was typed. */
+export interface Typed {
+  instance?: string | undefined;
+  agent?: string | undefined;
+}
+
 /** What to do about an error, if the server's message does not say. */
-const NEXT: Record<string, string> = {
-  instance_not_ready: "roost instance start INSTANCE",
-  redirected: "give that address with --url",
-  timeout: "is the server running there?",
-  disconnected: "to see what happened: roost events INSTANCE AGENT",
+const NEXT: Record<string, (typed: Typed) => string> = {
+  instance_not_ready: ({ instance = "INSTANCE" }) => `roost instance start ${shellWord(instance)}`,
+  redirected: () => "give that address with --url",
+  timeout: () => "is the server running there?",
+  disconnected: ({ instance = "INSTANCE", agent = "AGENT" }) =>
+    `to see what happened: roost events ${shellWord(instance)} ${shellWord(agent)}`,
 };
 
 /** What a person is told about an error, and what to do about it: each once, whatever of it the server says. */
-export function explainError(error: RoostError): { message: string; next: string | null } {
+export function explainError(error: RoostError, typed: Typed = {}): { message: string; next: string | null } {
   const { code, status, server, requestId, retryAfterSeconds } = error;
   const saysWhen = /\btry again (in|after) \d/.test(error.message);
   const wait = status === 429 && !saysWhen ? retryAfterSeconds : null;
-  const told = wait === null ? error.message : error.message.replace(TRY_AGAIN, "");
+  const said = error.message.replace(WRONG_CREDENTIAL, "the API key is wrong or has expired");
+  const told = wait === null ? said : said.replace(TRY_AGAIN, "");
   return { message: requestId === null ? told : `${told} (request ${requestId})`, next: next() };
 
   function next(): string | null {
@@ -89,7 +98,7 @@ export function explainError(error: RoostError): { message: string; next: string
     }
     if (code === "unexpected_answer")
       return `is it a Roost server?${status === 0 ? "" : " Give its address with --url"}`;
-    if (code !== "unreachable") return NEXT[code] ?? null;
+    if (code !== "unreachable") return NEXT[code]?.(typed) ?? null;
     const untrusted = certificateProblem(error.cause);
     if (untrusted !== null) return untrusted;
     return status === 0
@@ -105,6 +114,9 @@ function certificateProblem(cause: unknown): string | null {
   const trust = isUnknown ? "; if it is the server's own, save it and set NODE_EXTRA_CA_CERTS to that file" : "";
   return `its certificate is refused: ${cause.message}${trust}`;
 }
+
+/** How a server answers whoever may not know how a credential is sent. A command sends one whenever it is needed. */
+const WRONG_CREDENTIAL = /^missing or invalid credentials: .*/;
 
 /** How a server says that a key may not decide about what agents ask for. */
 const NEEDS_APPROVE = /\bthe scope approve\b/;

@@ -23,7 +23,8 @@ export async function showContext(
 ): Promise<void> {
   const client = openClient(options);
   const agent = await findAgent(client, instance, givenAgent);
-  const found = conversation === undefined ? undefined : await findConversation(client, agent, conversation);
+  const typed = { instance, agent: givenAgent };
+  const found = conversation === undefined ? undefined : await findConversation(client, agent, conversation, typed);
   const query = found ? { conversationId: found.conversationId } : {};
   const context = await client.get(`${AGENT}/context`, { path: agent, query });
   if (json) {

@@ -1,5 +1,6 @@
 import { Failure } from "../failure.ts";
 import { colours, printJson, printTable, say, shortTime } from "../output.ts";
+import { shellWord } from "../shell-word.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 import {
   AGENT,
@@ -62,7 +63,7 @@ export async function renameConversation(
 ): Promise<void> {
   const client = openClient(options);
   const agent = await findAgent(client, instance, givenAgent);
-  const { conversationId } = await findConversation(client, agent, given);
+  const { conversationId } = await findConversation(client, agent, given, { instance, agent: givenAgent });
   const renamed = await client.patch(CONVERSATION, { path: { ...idsOf(agent), conversationId }, body: { title } });
   print("Renamed to", renamed, options);
 }
@@ -76,7 +77,7 @@ export async function forkConversation(
 ): Promise<void> {
   const client = openClient(options);
   const agent = await findAgent(client, instance, givenAgent);
-  const { conversationId } = await findConversation(client, agent, given);
+  const { conversationId } = await findConversation(client, agent, given, { instance, agent: givenAgent });
   const last = { order: "desc", limit: 1, conversationId } as const;
   const messageId = message ?? (await client.get(`${AGENT}/messages`, { path: agent, query: last })).data[0]?.messageId;
   if (messageId === undefined) {
@@ -98,7 +99,14 @@ export async function deleteConversation(
 ): Promise<void> {
   const client = openClient(options);
   const agent = await findAgent(client, instance, givenAgent);
-  const { conversationId } = await findConversation(client, agent, given);
+  const typed = { instance, agent: givenAgent };
+  const { conversationId, isDefault } = await findConversation(client, agent, given, typed);
+  if (isDefault) {
+    throw new Failure(
+      "an agent's default conversation cannot be deleted",
+      `to clear it: /clear in roost chat ${shellWord(instance)} ${shellWord(givenAgent)}`,
+    );
+  }
   await confirm(`Delete the conversation ${given} with its messages?`, options.yes);
   const deleted = await client.delete(CONVERSATION, { path: { ...idsOf(agent), conversationId } });
   if (options.json) printJson(deleted);

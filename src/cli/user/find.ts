@@ -1,4 +1,5 @@
 import { Failure } from "../failure.ts";
+import { shellWord } from "../shell-word.ts";
 import type { Client, Records } from "./client.ts";
 
 /** An agent; in lists it has only the names of its files. */
@@ -37,12 +38,21 @@ export async function findAgent(client: Client, givenInstance: string, given: st
   );
 }
 
-/** A conversation that a command names by id or title, or `default`. Throws if none or several have the title. */
-export async function findConversation(client: Client, agent: AgentRecord, given: string): Promise<ConversationRecord> {
+/**
+ * A conversation that a command names by id or title, or `default`, of an agent that is `typed` so. Throws if none or several
+ * have the title.
+ */
+export async function findConversation(
+  client: Client,
+  agent: AgentRecord,
+  given: string,
+  typed: { instance: string; agent: string },
+): Promise<ConversationRecord> {
   if (ID.test(given)) return await client.get(CONVERSATION, { path: { ...idsOf(agent), conversationId: given } });
   const all = await Array.fromAsync(client.all(CONVERSATIONS, { path: agent }));
   const found = all.filter(({ isDefault, title }) => (given === "default" ? isDefault : title === given));
-  return only(found, `conversation "${given}"`, "roost conversation list INSTANCE AGENT");
+  const list = `roost conversation list ${shellWord(typed.instance)} ${shellWord(typed.agent)}`;
+  return only(found, `conversation "${given}"`, list);
 }
 
 /** Paths of the API that several commands use. */
@@ -53,10 +63,6 @@ export const CONVERSATIONS = `${AGENT}/conversations` as const;
 export const CONVERSATION = `${CONVERSATIONS}/{conversationId}` as const;
 
 export const idsOf = ({ instanceId, agentId }: AgentRecord) => ({ instanceId, agentId });
-
-/** A word as it is typed to a shell. */
-export const shellWord = (text: string): string =>
-  /^[\w./:@%+=,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 
 /** What was found by a name. Throws if it is nothing, or several; `list` is the command that shows what there is. */
 export function only<T>(found: T[], what: string, list: string): T {

@@ -1,8 +1,8 @@
 import { Failure } from "../failure.ts";
 import { note, printJson, say } from "../output.ts";
+import { shellWord } from "../shell-word.ts";
 import type { Records } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
-import { shellWord } from "./find.ts";
 import { findServer, SERVER } from "./mcp.ts";
 import { openPage } from "./open.ts";
 

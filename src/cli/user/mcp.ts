@@ -1,8 +1,9 @@
 import { inputLines } from "../../lib/input-lines.ts";
 import { note, printJson, printTable, say } from "../output.ts";
+import { shellWord } from "../shell-word.ts";
 import type { Client, Records } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
-import { findInstance, INSTANCE, only, shellWord } from "./find.ts";
+import { findInstance, INSTANCE, only } from "./find.ts";
 import { confirm } from "./prompt.ts";
 
 const SERVERS = `${INSTANCE}/mcp-servers` as const;

@@ -50,7 +50,10 @@ export async function forgetMemory(
   const found = await findAgent(client, instance, agent);
   const what =
     run === undefined
-      ? { conversationId: (await findConversation(client, found, conversation ?? "")).conversationId }
+      ? {
+          conversationId: (await findConversation(client, found, conversation ?? "", { instance, agent }))
+            .conversationId,
+        }
       : { runId: run };
   const path = idsOf(found);
   const forget = (dry: "true" | "false") => client.delete(MEMORY, { path, query: { ...what, dryRun: dry } });

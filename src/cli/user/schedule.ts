@@ -1,9 +1,10 @@
 import { everyInWords } from "../../lib/every-in-words.ts";
 import { Failure, UsageError } from "../failure.ts";
 import { printFields, printJson, printTable, say, shortTime } from "../output.ts";
+import { shellWord } from "../shell-word.ts";
 import type { Client, Records } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
-import { AGENT, findAgent, idsOf, only, shellWord } from "./find.ts";
+import { AGENT, findAgent, idsOf, only } from "./find.ts";
 import { confirm } from "./prompt.ts";
 
 const SCHEDULES = `${AGENT}/schedules` as const;
@@ -92,8 +93,11 @@ export async function createSchedule(
   message: string,
   { cron, every, timeZone, missed, activeHours, conversation, announce, model, ...options }: NewScheduleOptions,
 ): Promise<void> {
-  if ((cron === undefined) === (every === undefined)) {
-    throw new UsageError("when is it due?", "give either --cron '0 9 * * 1-5' or --every 30m");
+  if (cron === undefined && every === undefined) {
+    throw new UsageError("nothing says when it is due", "give --cron '0 9 * * 1-5' or --every 30m");
+  }
+  if (cron !== undefined && every !== undefined) {
+    throw new UsageError("both --cron and --every say when it is due", "give only one of them");
   }
   const client = openClient(options);
   const path = idsOf(await findAgent(client, instance, agent));

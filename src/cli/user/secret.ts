@@ -1,5 +1,6 @@
 import { Failure } from "../failure.ts";
 import { printJson, printTable, say, shortTime } from "../output.ts";
+import { shellWord } from "../shell-word.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 import { findInstance, INSTANCE } from "./find.ts";
 import { readInput } from "./input.ts";
@@ -34,7 +35,7 @@ export async function listSecrets(instance: string, options: Options): Promise<v
     printTable(
       ["NAME", "SET", "CHANGED"],
       secrets.map(({ key, createdAt, updatedAt }) => [key, shortTime(createdAt), shortTime(updatedAt)]),
-      "There are no secrets. To add one: roost secret set INSTANCE NAME",
+      `There are no secrets. To add one: roost secret set ${shellWord(instance)} NAME`,
       { leaveOut: ["SET"], shorten: ["NAME"] },
     );
 }

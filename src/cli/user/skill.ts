@@ -1,4 +1,5 @@
 import { note, printJson, printTable, say, shortTime } from "../output.ts";
+import { shellWord } from "../shell-word.ts";
 import { createClient } from "./client.ts";
 import { openClient, type ServerOptions, serverOf } from "./credentials.ts";
 import { findInstance, INSTANCE } from "./find.ts";
@@ -68,7 +69,7 @@ export async function installSkill(
     say(`Installed ${skill.name} ${skill.version}.`);
     if (skill.requires.hosts.length > 0) note(`Agents may now send requests to ${skill.requires.hosts.join(", ")}.`);
     if (skill.missingSecrets.length > 0) {
-      note(`It needs ${skill.missingSecrets.join(", ")}: roost secret set INSTANCE NAME`);
+      note(`It needs ${skill.missingSecrets.join(", ")}: roost secret set ${shellWord(instance)} NAME`);
     }
     if (skill.missingTools.length > 0) note(`This host does not have its tools: ${skill.missingTools.join(", ")}.`);
   }
