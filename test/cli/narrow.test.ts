@@ -92,6 +92,16 @@ test("an agent's record and files fit, and so do the balance and its transaction
   }
 });
 
+test.each([COLUMNS, FEW_COLUMNS])("what was found in a memory is shown whole on %d columns", async (columns) => {
+  const item = { origin: "agent", file: null, fromLine: null, conversationId: CONVERSATION, createdAt: "2026-11-21" };
+  await using other = startHostileServer({ ...RECORD, items: [{ ...item, text: LONG }], degraded: null });
+  const env = { ROOST_URL: other.url, ROOST_API_KEY: "rst_live_test" };
+  const lines = await linesOf(["memory", "search", INSTANCE, AGENT, "text"], env, columns);
+  expect(widest(lines)).toBeLessThanOrEqual(columns);
+  const shown = lines.join("").replaceAll(" ", "");
+  for (const whole of [CONVERSATION, LONG]) expect(shown).toContain(whole.replaceAll(" ", ""));
+});
+
 test("saved logins fit", async () => {
   const email = `${"ada.lovelace.".repeat(6)}@example.org`;
   await using other = startHostileServer({ ...RECORD, email });

@@ -1,5 +1,5 @@
 import { UsageError } from "../failure.ts";
-import { note, printJson, printTable, say, shortTime } from "../output.ts";
+import { colours, layOut, note, printJson, printTable, say, sayBeside, shortTime, terminalColumns } from "../output.ts";
 import type { Records } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 import { AGENT, findAgent, findConversation, idsOf } from "./find.ts";
@@ -72,14 +72,25 @@ export async function forgetMemory(
   else say(`${forgotten.deleted} lines and messages are forgotten.`);
 }
 
+const INDENT = 2;
+
+/** All of each text: below where it stands, if the terminal is too narrow for a table. */
 function print(items: readonly Item[], empty: string): void {
-  printTable(
-    ["WRITTEN", "BY", "WHERE", "TEXT"],
-    items.map((item) => [shortTime(item.createdAt), item.origin, whereOf(item), item.text.replace(/\s+/g, " ")]),
-    empty,
-    { leaveOut: ["WRITTEN"], shorten: ["TEXT"] },
-  );
+  const heads = ["WRITTEN", "BY", "WHERE", "TEXT"];
+  const rows = items.map(({ text, ...item }) => [...placeOf(item), text.replace(/\s+/g, " ")]);
+  const columns = terminalColumns() ?? Number.POSITIVE_INFINITY;
+  if (layOut(heads, rows, columns).every((line) => Bun.stringWidth(line) <= columns)) {
+    printTable(heads, rows, empty, {});
+    return;
+  }
+  for (const { text, ...item } of items) {
+    sayBeside([], 0, placeOf(item).join("  "), colours.dim);
+    sayBeside([" ".repeat(INDENT)], INDENT, text.replace(/\s+/g, " "));
+  }
 }
 
-const whereOf = ({ file, fromLine, conversationId }: Item): string =>
+/** When it was written, by whom, and where it stands. */
+const placeOf = (item: Omit<Item, "text">): string[] => [shortTime(item.createdAt), item.origin, whereOf(item)];
+
+const whereOf = ({ file, fromLine, conversationId }: Omit<Item, "text">): string =>
   file === null ? (conversationId ?? "-") : `${file}:${fromLine ?? 1}`;
