@@ -15,11 +15,12 @@ export async function runCommandLine(argv: string[]): Promise<void> {
   process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
   let typed: Record<string, string> = {};
   try {
-    const program = createProgram(argv[0]);
+    const words = withHelpLast(argv);
+    const program = createProgram(words[0]);
     program.hook("preAction", (_program, { registeredArguments, args }) => {
       typed = Object.fromEntries(registeredArguments.map((argument, at) => [argument.name(), args[at] ?? ""]));
     });
-    await program.parseAsync(argv, { from: "user" });
+    await program.parseAsync(words, { from: "user" });
     // Without this, an open standard input would keep a finished command running.
     process.exit();
   } catch (error) {
@@ -28,6 +29,10 @@ export async function runCommandLine(argv: string[]): Promise<void> {
     process.exit(exitCode);
   }
 }
+
+/** `help agent edit` is `agent edit --help`: commander's own `help` looks at one word only. */
+const withHelpLast = (argv: string[]): string[] =>
+  argv[0] === "help" && argv.length > 1 ? [...argv.slice(1), "--help"] : argv;
 
 /**
  * The command tree, with no command's implementation loaded. Building all of it takes a tenth of the server's start, so
@@ -71,6 +76,9 @@ const TIGHT_HELP: Partial<Help> = {
 const SHELLS = ["bash", "zsh", "fish"];
 const COMPLETION_HELP = `
 To load it in every new shell:
-  bash  roost completion bash > ~/.local/share/bash-completion/completions/roost
-  zsh   roost completion zsh > ~/.zfunc/_roost      (with ~/.zfunc in fpath)
-  fish  roost completion fish > ~/.config/fish/completions/roost.fish`;
+  bash  mkdir -p ~/.local/share/bash-completion/completions
+        roost completion bash > ~/.local/share/bash-completion/completions/roost
+  zsh   mkdir -p ~/.zfunc
+        roost completion zsh > ~/.zfunc/_roost      (with ~/.zfunc in fpath)
+  fish  mkdir -p ~/.config/fish/completions
+        roost completion fish > ~/.config/fish/completions/roost.fish`;

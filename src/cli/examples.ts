@@ -140,7 +140,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   "secret delete": ["roost secret delete home WEATHER_TOKEN"],
   billing: ["roost billing", "roost billing --json | jq .balance"],
   usage: ["roost usage", "roost usage --by model --days 30", "roost usage --json | jq '.days[0]'"],
-  completion: ["roost completion bash > ~/.local/share/bash-completion/completions/roost"],
+  completion: ["roost completion fish | source"],
 };
 
 /** A command's examples; for a group, the first example of each of its commands. */

@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { createProgram } from "../../src/cli/cli.ts";
 import { examplesOf } from "../../src/cli/examples.ts";
 import { parseShellLine } from "../../src/cli/shell-line.ts";
+import { BINARY, makeHome, run } from "./command-line.ts";
 
 interface Place {
   words: string[];
@@ -66,6 +67,28 @@ test("the tree with which the server starts knows it as the whole tree does", ()
   if (whole === undefined || short === undefined) throw new Error("there is no serve");
   expect(helpOf(short)).toBe(helpOf(whole));
   expect(short.options.map(({ flags }) => flags)).toEqual(whole.options.map(({ flags }) => flags));
+});
+
+test("help of a command within another is that command's", async () => {
+  const home = makeHome();
+  const asked = await run(home, ["help", "agent", "edit"]);
+  const option = await run(home, ["agent", "edit", "--help"]);
+  home.remove();
+  expect(asked).toMatchObject({ code: 0, output: expect.stringContaining("Usage: roost agent edit ") });
+  expect(asked.output).toBe(option.output);
+});
+
+test("completion is set up in an empty home as its help says", async () => {
+  const { command } = PLACES.find(({ words }) => words.join(" ") === "completion") ?? {};
+  const home = makeHome();
+  const lines = helpOf(command ?? createProgram()).match(/^ {2}(?:bash|zsh |fish) .*\n {8}.*/gm) ?? [];
+  const script = lines
+    .join("\n")
+    .replaceAll(/^ {2}\w+|\(.*\)$/gm, "")
+    .replaceAll(" roost ", ` ${BINARY} `);
+  const { exitCode, stderr } = Bun.spawnSync(["sh", "-ec", script], { cwd: home.folder, env: home.env });
+  home.remove();
+  expect([lines.length, exitCode, stderr.toString()]).toEqual([3, 0, ""]);
 });
 
 test("help fits 80 columns", () => {
