@@ -420,11 +420,20 @@ describe("credentials", () => {
     });
   });
 
-  test("stay what they are while they cannot be renewed", async () => {
+  const failing = (status: number, error: string) => () => Response.json({ error }, { status });
+
+  test.each([
+    ["fails", () => new Response(null, { status: 503 })],
+    ["says that it is out of order", failing(503, "Service Unavailable")],
+    ["has too many requests", failing(429, "too_many_requests")],
+    ["has too many requests, and says what it says to a bad token", failing(429, "invalid_grant")],
+    ["has an error of its own", failing(400, "server_error")],
+    ["lets nobody through for now", failing(403, "Forbidden")],
+  ])("stay what they are while the authorization server %s", async (_, answer) => {
     await using room = open();
     const owned = room.add(pair.url);
     await authorize(room, owned);
-    pair.lies.token = () => new Response(null, { status: 503 });
+    pair.lies.token = answer;
     room.later(3_600_000 - 20_000);
     expect(await room.credentials.current(owned)).toBe("access-1");
     room.later(20_000);
@@ -433,11 +442,16 @@ describe("credentials", () => {
     expect(await room.credentials.current(owned)).toBe("access-2");
   });
 
-  test("are forgotten once their renewal is refused", async () => {
+  test.each([
+    ["in the words of OAuth", failing(400, "invalid_grant")],
+    ["in those words with another status", failing(403, "invalid_grant")],
+    ["in words of the server's own", failing(400, "bad_refresh_token")],
+    ["with a status that says nothing of it", failing(200, "bad_refresh_token")],
+  ])("are forgotten once their renewal is refused %s", async (_, answer) => {
     await using room = open();
     const owned = room.add(pair.url);
     await authorize(room, owned);
-    pair.lies.token = () => Response.json({ error: "invalid_grant" }, { status: 400 });
+    pair.lies.token = answer;
     const tries = [1, 2, 3, 4].map(() => room.credentials.other(owned, "access-1"));
     const refusals = await Promise.allSettled(tries);
     expect(new Set(refusals.map(({ status }) => status))).toEqual(new Set(["rejected"]));

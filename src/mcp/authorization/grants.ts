@@ -25,6 +25,15 @@ const MAX_TOKEN = 8_192;
 /** Of a token (RFC 6750, 2.1) or of a client's id or secret: whatever a header can carry. */
 const VISIBLE = /^[\x21-\x7e]+$/;
 const MAX_LIFE_SECONDS = 10 * 365 * 24 * 3_600;
+const TOO_MANY_REQUESTS = 429;
+/** Errors that stay (RFC 6749, 5.2; RFC 8707). */
+const LASTING_ERRORS: ReadonlySet<string> = new Set([
+  ...["invalid_request", "invalid_client", "invalid_grant", "unauthorized_client"],
+  ...["unsupported_grant_type", "invalid_scope", "invalid_target", "access_denied"],
+]);
+const PASSING_ERRORS: ReadonlySet<string> = new Set(["server_error", "temporarily_unavailable"]);
+/** With these, an error that only its server knows is one too: some write so that a refresh token is no longer good. */
+const STATUSES_OF_OWN_ERRORS: ReadonlySet<number> = new Set([200, 400]);
 
 /**
  * Registers the host as a client, for this authorization only (RFC 7591); where that cannot be done, it is known by the URL
@@ -43,12 +52,12 @@ export async function register({ metadata, scope }: Grantor, publicUrl: string, 
   const options = {
     metadata,
     clientMetadata: clientMetadata(publicUrl, methodOf(methods)),
-    fetchFn: ask,
     ...(scope === undefined ? {} : { scope }),
   };
   const refused = isTrusted(publicUrl) ? "" : ", which browsers reach without https (ROOST_PUBLIC_URL)";
-  const register = () => sdk.registerClient(metadata.issuer, options);
-  const given = await answered(`did not register this host${refused}`, register);
+  const given = await answered(`did not register this host${refused}`, ask, (fetchFn) =>
+    sdk.registerClient(metadata.issuer, { ...options, fetchFn }),
+  );
   const { client_id, client_secret, token_endpoint_auth_method } = given;
   if (!isToken(client_id) || !(client_secret === undefined || isToken(client_secret))) {
     throw new AuthorizationError("its authorization server registered this host under an id that cannot be used");
@@ -94,13 +103,13 @@ export async function exchange(
 ): Promise<Tokens> {
   const sdk = await loadSdk();
   const asked = { metadata, clientInformation: client, authorizationCode: code, codeVerifier: verifier };
-  const given = await answered("refused the code", () =>
+  const given = await answered("refused the code", ask, (fetchFn) =>
     sdk.exchangeAuthorization(metadata.issuer, {
       ...asked,
       ...(iss === undefined ? {} : { iss }),
       redirectUri: callback,
       resource,
-      fetchFn: ask,
+      fetchFn,
     }),
   );
   return tokensOf(given, now);
@@ -115,13 +124,13 @@ export async function refresh(
   now: number,
 ): Promise<Tokens> {
   const sdk = await loadSdk();
-  const given = await answered("refused to renew the access", () =>
+  const given = await answered("refused to renew the access", ask, (fetchFn) =>
     sdk.refreshAuthorization(metadata.issuer, {
       metadata,
       clientInformation: client,
       refreshToken,
       resource,
-      fetchFn: ask,
+      fetchFn,
     }),
   );
   return tokensOf(given, now);
@@ -151,17 +160,29 @@ export function requireIssuer({ metadata }: Grantor, iss: string | undefined): v
 }
 
 /** Keeps no cause: it would hold what the server wrote, which may repeat a code or a token. */
-async function answered<T>(refused: string, ask: () => Promise<T>): Promise<T> {
+async function answered<T>(refused: string, ask: OAuthFetch, work: (fetchFn: OAuthFetch) => Promise<T>): Promise<T> {
+  let status = 0;
+  const fetchFn: OAuthFetch = async (url, init) => {
+    const answer = await ask(url, init);
+    status = answer.status;
+    return answer;
+  };
   try {
-    return await ask();
+    return await work(fetchFn);
   } catch (error) {
     if (error instanceof EgressError) throw error;
     const sdk = await loadSdk();
-    if (sdk.OAuthError.isInstance(error) && error.code !== "server_error" && error.code !== "temporarily_unavailable") {
+    if (sdk.OAuthError.isInstance(error) && isRefusal(status, error.code)) {
       throw new GrantRefused(`its authorization server ${refused}`);
     }
     throw new AuthorizationError(`its authorization server ${refused}, or gave an answer that cannot be read`);
   }
+}
+
+/** Whether the server will say the same again: neither an outage nor a limit of requests says anything of the grant. */
+function isRefusal(status: number, code: string): boolean {
+  if (status === TOO_MANY_REQUESTS || status >= 500) return false;
+  return LASTING_ERRORS.has(code) || (STATUSES_OF_OWN_ERRORS.has(status) && !PASSING_ERRORS.has(code));
 }
 
 function tokensOf({ access_token, refresh_token, token_type, expires_in }: OAuthTokens, now: number): Tokens {
