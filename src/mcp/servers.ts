@@ -69,7 +69,7 @@ export interface Servers {
   note(server: ServerAddress, look: Look): McpServer | undefined;
   /** Accepts the definitions of these tools, or of all, as they are now. Throws `not_found` for an unknown one. */
   approve(accountId: string, server: McpServer, names: readonly string[] | null): McpServer;
-  /** Another address is another server: nothing of its tools is approved. */
+  /** Another address is another server: nothing of its tools is approved, unless a person authorizes it there. */
   update(accountId: string, server: McpServer, address: Pick<ServerAddress, "url" | "headers">, look: Look): McpServer;
   remove(accountId: string, server: McpServer): void;
 }
@@ -102,7 +102,7 @@ export function createServers(parts: ServerParts): Servers {
 
   /**
    * A server that could not be asked when it was added was never looked at by its owner. One that a person had to authorize
-   * first has its tools approved as they stand, as if it had been added only then.
+   * first, there or at another URL, has its tools approved as they stand, as if it had been added only then.
    */
   const toolsOf = ({ serverId, tools, status, protocolVersion }: McpServer, seen: Seen): SeenTool[] =>
     status === "needs_authorization" && protocolVersion === null && hasCredentials(serverId)
@@ -191,7 +191,9 @@ export function createServers(parts: ServerParts): Servers {
         }
         const known = isElsewhere ? [] : server.tools;
         const tools = "seen" in look ? seeTools(known, look.seen.tools) : known;
-        const next = write(server, { url, headers, tools, ...changeOf(look, tools) });
+        // Nothing was agreed on there.
+        const agreed = isElsewhere ? { protocolVersion: null } : {};
+        const next = write(server, { url, headers, tools, ...agreed, ...changeOf(look, tools) });
         audited(accountId, "mcp.update", server, { url });
         return next;
       });

@@ -243,6 +243,20 @@ test("another URL has to be authorized anew, and the token of the old one is rev
   while (provider.revoked.length === before) await Bun.sleep(5);
 });
 
+test("a server that has to be authorized at another URL has its tools approved as they stand, once it is", async () => {
+  service.intercept = () => undefined;
+  expect((await person.ask("PATCH", one, { url: `${service.url}/open` })).body.status).toBe("changed");
+  expect((await person.ask("POST", `${one}/approve`)).body).toMatchObject({
+    status: "ready",
+    protocolVersion: "2026-07-28",
+  });
+  service.intercept = (_, request) => refusalOf(provider, request);
+  const { body } = await person.ask("PATCH", one, { url: service.url });
+  expect(body).toMatchObject({ status: "needs_authorization", protocolVersion: null, tools: [] });
+  await authorize();
+  expect((await look()).tools).toMatchObject([{ name: "search", state: "approved" }]);
+});
+
 test("an authorization survives a restart of the host, also between beginning and callback", async () => {
   const { pathname, search } = new URL(await begin());
   await server.restart();
