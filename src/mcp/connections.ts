@@ -16,6 +16,8 @@ import { createServerFetch } from "./server-fetch.ts";
 const { clients: MAX_CLIENTS, places: PLACES, deadlineMs: DEADLINE_MS, idleMs: IDLE_MS } = OUTGOING.mcp;
 /** A server that says all the time that its tools have changed is asked no more often. */
 const LIST_PAUSE_MS = 10_000;
+/** How long the stop of the host, which has ten seconds in all, waits until servers have been told that their sessions end. */
+const CLOSE_MS = 2_000;
 
 export interface ConnectionParts {
   clock: Clock;
@@ -32,6 +34,7 @@ export interface ConnectionParts {
   /** Told of what nobody waits for. */
   onFailure(server: ServerAddress, thrown: unknown): Promise<void>;
   idleMs?: number | undefined;
+  closeMs?: number | undefined;
 }
 
 /** What a client has learned of its server. */
@@ -52,7 +55,8 @@ export interface Connections {
   retire(serverId: string): void;
   /** Ends those of an instance. */
   closeOf(instanceId: string): void;
-  closeAll(): void;
+  /** Ends all, and waits for a moment until their servers know. */
+  closeAll(): Promise<void>;
   open(): number;
 }
 
@@ -76,10 +80,13 @@ interface Opened {
 }
 
 export function createConnections(parts: ConnectionParts): Connections {
-  const { clock, egress, broker, accountOf, authorized, onListed, onFailure, idleMs = IDLE_MS } = parts;
+  const { clock, egress, broker, accountOf, authorized, onListed, onFailure } = parts;
+  const { idleMs = IDLE_MS, closeMs = CLOSE_MS } = parts;
   const connections = new Map<string, Connection>();
   /** Those that are still in use, but that nobody else may have. */
   const retired = new Set<Connection>();
+  /** Nobody but the stop of the host waits for these. */
+  const closing = new Set<Promise<void>>();
   const slots = createSlots(MAX_CLIENTS);
   const places = createFairPlaces(PLACES);
   const all = () => [...connections.values(), ...retired];
@@ -116,7 +123,7 @@ export function createConnections(parts: ConnectionParts): Connections {
     try {
       return { client, seen: await list(connection, client, signal) };
     } catch (error) {
-      void client.close().catch(() => {});
+      noteClosing(client.close());
       throw error;
     }
   }
@@ -168,7 +175,17 @@ export function createConnections(parts: ConnectionParts): Connections {
     clearTimeout(connection.idle);
     slots.release(accountId);
     connection.end.abort(new ServerError("unknown", "its client was closed"));
-    opened.then(({ client }) => client.close()).catch(() => {});
+    noteClosing(opened.then(({ client }) => client.close()));
+  }
+
+  function noteClosing(closed: Promise<void>): void {
+    const done = closed.catch(() => {}).finally(() => closing.delete(done));
+    closing.add(done);
+  }
+
+  async function allClosed(): Promise<void> {
+    // One that was still connecting is closed only when it is.
+    while (closing.size > 0) await Promise.all(closing);
   }
 
   /** A place for one more client of the account; the one that was not used for longest makes room. */
@@ -246,8 +263,9 @@ export function createConnections(parts: ConnectionParts): Connections {
     closeOf(instanceId) {
       for (const one of all()) if (one.server.instanceId === instanceId) end(one);
     },
-    closeAll() {
+    async closeAll() {
       for (const one of all()) end(one);
+      await untilAborted(allClosed(), AbortSignal.timeout(closeMs)).catch(() => {});
     },
     open: () => connections.size + retired.size,
   };

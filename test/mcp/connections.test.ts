@@ -12,7 +12,7 @@ let listed: [serverId: string, Seen][];
 /** How often an instance's secrets were read. */
 let redactors: number;
 
-function connect(idleMs?: number): Connections {
+function connect(times: { idleMs?: number; closeMs?: number } = {}): Connections {
   listed = [];
   redactors = 0;
   return createConnections({
@@ -32,7 +32,7 @@ function connect(idleMs?: number): Connections {
       listed.push([serverId, seen]);
     },
     async onFailure() {},
-    idleMs,
+    ...times,
   });
 }
 beforeEach(() => {
@@ -40,7 +40,7 @@ beforeEach(() => {
   connections = connect();
 });
 afterEach(async () => {
-  connections.closeAll();
+  await connections.closeAll();
   await service.stop();
 });
 
@@ -87,7 +87,7 @@ test("an account that uses 16 at once waits for itself, and others do not", asyn
 });
 
 test("a client that nobody needs is closed", async () => {
-  connections = connect(0);
+  connections = connect({ idleMs: 0 });
   const closed = Promise.withResolvers<void>();
   service.intercept = (method, request) => {
     if (method === "subscriptions/listen") request.signal.addEventListener("abort", () => closed.resolve());
@@ -101,7 +101,7 @@ test("a client that nobody needs is closed", async () => {
 test("a server of 2025 is told that its session has ended", async () => {
   await service.stop();
   service = startMcpService("2025", { name: "echo" });
-  connections = connect(0);
+  connections = connect({ idleMs: 0 });
   const ended = Promise.withResolvers<string | null>();
   service.intercept = (method, request) => {
     if (method === "DELETE") ended.resolve(request.headers.get("mcp-session-id"));
@@ -110,6 +110,34 @@ test("a server of 2025 is told that its session has ended", async () => {
   await use(serverOf("one"));
   const session = service.requests.at(-1)?.get("mcp-session-id");
   expect([session, await ended.promise]).toEqual([expect.any(String), session]);
+});
+
+test("the stop of the host waits until all servers of 2025 know that their sessions have ended", async () => {
+  await service.stop();
+  service = startMcpService("2025", { name: "echo" });
+  connections = connect({ closeMs: 60_000 });
+  let told = 0;
+  service.intercept = async (method) => {
+    if (method === "DELETE") {
+      await new Promise((resolve) => setImmediate(resolve));
+      told++;
+    }
+    return undefined;
+  };
+  for (const name of ["one", "two", "three"]) await use(serverOf(name));
+  await connections.closeAll();
+  expect([told, connections.open()]).toEqual([3, 0]);
+});
+
+test("the stop of the host waits for no server that does not answer", async () => {
+  await service.stop();
+  service = startMcpService("2025", { name: "echo" });
+  connections = connect({ closeMs: 0 });
+  const end = Promise.withResolvers<undefined>();
+  service.intercept = (method) => (method === "DELETE" ? end.promise : undefined);
+  await use(serverOf("one"));
+  await connections.closeAll();
+  end.resolve(undefined);
 });
 
 test("what a server says has changed is listed again before the next use", async () => {

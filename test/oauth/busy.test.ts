@@ -43,6 +43,6 @@ test("who has consented is told so, also where the account's MCP clients are all
   expect(await authorization.complete(returned)).toMatchObject({ outcome: "authorized" });
   leaving.abort();
   await Promise.all(busy);
-  connections.closeAll();
+  await connections.closeAll();
   pair.stop();
 });
