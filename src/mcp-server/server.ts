@@ -6,9 +6,12 @@ const INSTRUCTIONS =
   "Roost hosts AI agents. Find one with list_agents, talk with it by send_message, and read what it has written with " +
   "list_files and read_file. What waits for a person's decision is in list_approvals.";
 
+/** Those with `initialize` (docs/contract/api.md, MCP); the package's own list goes further back. */
+const REVISIONS = ["2025-11-25", "2025-06-18", "2025-03-26"];
+
 /**
- * Answers one request of an MCP client, of either era: with `initialize` (2025-03-26 to 2025-11-25), or without
- * (2026-07-28). Nothing is kept between requests. Who asks is known already.
+ * Answers one request of an MCP client, of either era: with `initialize` (`REVISIONS`), or without (2026-07-28).
+ * Nothing is kept between requests. Who asks is known already.
  */
 export async function answerMcp(request: Request, message: unknown, api: McpApi, requestId: string): Promise<Response> {
   const handler = createMcpHandler(() => createServer(api, requestId), {
@@ -21,7 +24,11 @@ export async function answerMcp(request: Request, message: unknown, api: McpApi,
 function createServer(api: McpApi, requestId: string): McpServer {
   const server = new McpServer(
     { name: "roost", title: "Roost", version: "1" },
-    { instructions: INSTRUCTIONS, capabilities: { tools: { listChanged: false } } },
+    {
+      instructions: INSTRUCTIONS,
+      capabilities: { tools: { listChanged: false } },
+      supportedProtocolVersions: REVISIONS,
+    },
   );
   for (const { name, title, description, input, output, annotations, run } of TOOLS) {
     server.registerTool(

@@ -253,6 +253,19 @@ test("the oldest revision is answered in its own words, and so are several messa
   }
 });
 
+test("a revision before the oldest is answered with the newest that has `initialize`, and refused in a header", async () => {
+  const Authorization = `Bearer ${await keyOf(owner)}`;
+  const params = { ...INITIALIZE.params, protocolVersion: "2024-11-05" };
+  const begun = await post({ Authorization }, { ...INITIALIZE, params });
+  expect(await begun.text()).toContain('"protocolVersion":"2025-11-25"');
+  const list = { jsonrpc: "2.0", id: 1, method: "tools/list" };
+  const refused = await post({ Authorization, "MCP-Protocol-Version": "2024-11-05" }, list);
+  expect([refused.status, await refused.text()]).toEqual([
+    400,
+    expect.stringContaining("(supported versions: 2025-11-25, 2025-06-18, 2025-03-26)"),
+  ]);
+});
+
 test("no answer may be cached, whatever its form", async () => {
   const Authorization = `Bearer ${await keyOf(owner)}`;
   const cacheOf = async (body: unknown, headers: Record<string, string> = {}) => {
