@@ -36,11 +36,7 @@ export function failureOf(thrown: unknown): ServerError {
   const http = causeOf(thrown, SdkHttpError);
   if (http !== undefined) {
     const { status } = http;
-    if (status === 401)
-      return failed(
-        "authorization",
-        "it answered 401: authorize it (roost mcp authorize INSTANCE NAME), or give it a token in a header",
-      );
+    if (status === 401) return failed("authorization", "it answered 401: authorize it, or give it a token in a header");
     const message = `it answered ${status}: ${said(http.data.text) || "no text"}`;
     return failed(status === 404 || status === 400 ? "session" : status >= 500 ? "unknown" : "refused", message);
   }

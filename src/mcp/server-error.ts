@@ -5,8 +5,8 @@
  */
 export type ServerFault = "authorization" | "refused" | "session" | "unknown" | "unreachable" | "busy";
 
-/** What a server's owner does next. */
-export const AUTHORIZE_AGAIN = "authorize it again (roost mcp authorize INSTANCE NAME)";
+/** What a server's owner does next: whoever shows it, in the console or on a terminal, says how. */
+export const AUTHORIZE_AGAIN = "authorize it again";
 
 /** Why a server could not be asked, or what it made of it. The message may repeat what the server said. */
 export class ServerError extends Error {

@@ -34,6 +34,7 @@ browserTest("a person authorizes a server in the console, by consenting in anoth
     async (page) => {
       const row = page.locator("#mcp-list > li", { hasText: "docs" });
       await row.locator("summary", { hasText: "has to be authorized" }).click();
+      await row.getByText("it answered 401: authorize it, or give it a token in a header", { exact: true }).waitFor();
       await row.getByRole("button", { name: "Authorize docs" }).click();
       const link = row.getByRole("link", { name: "Consent at 127.0.0.1" });
       await link.waitFor();

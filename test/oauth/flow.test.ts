@@ -104,7 +104,7 @@ test("who cancels in the browser gives nothing, and the owner is told what to do
   const { status, statusReason } = await look();
   expect({ status, statusReason }).toEqual({
     status: "needs_authorization",
-    statusReason: "the authorization was denied: authorize it again (roost mcp authorize INSTANCE NAME)",
+    statusReason: "the authorization was denied: authorize it again",
   });
 });
 
@@ -200,8 +200,7 @@ test("a renewal that is refused ends the authorization, and the owner is told wh
   provider.refuses = false;
   expect({ status: body.status, statusReason: body.statusReason }).toEqual({
     status: "needs_authorization",
-    statusReason:
-      "its authorization server refused to renew the access: authorize it again (roost mcp authorize INSTANCE NAME)",
+    statusReason: "its authorization server refused to renew the access: authorize it again",
   });
   await authorize();
 });

@@ -88,8 +88,7 @@ test("a run whose token can no longer be renewed fails its call, and the server 
   const { status, statusReason } = (await it.person.ask("GET", one)).body;
   expect({ status, statusReason }).toEqual({
     status: "needs_authorization",
-    statusReason:
-      "its authorization server refused to renew the access: authorize it again (roost mcp authorize INSTANCE NAME)",
+    statusReason: "its authorization server refused to renew the access: authorize it again",
   });
 });
 
