@@ -117,6 +117,7 @@ browserTest("a call is denied, and one that was decided elsewhere or cancelled c
     thenSay("Not this either.");
     const [open] = (await person.ask("GET", "/v1/approvals?status=open")).body.data;
     await person.ask("POST", `/v1/approvals/${open.approvalId}/decision`, { decision: "deny" });
+    await lookAgain(page);
     await card(1).getByText("Denied by").waitFor();
     expect(await card(1).getByRole("button").count()).toBe(0);
     await page.getByText("Wait. Not this either.").waitFor();

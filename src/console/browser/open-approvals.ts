@@ -9,13 +9,29 @@ const BURST_MS = 250;
 
 const badge = part("open-count", HTMLElement);
 const told = part("open-told", HTMLElement);
-let follow: (page: Page<Approval>) => void = () => undefined;
+type Listener = (page: Page<Approval>) => void;
+const listeners = new Set<Listener>();
 let asked = 0;
 let timer: ReturnType<typeof setTimeout> | undefined;
 
 /** Calls this with the newest open approvals each time that they have been read. */
-export function followOpenApprovals(listener: typeof follow): void {
-  follow = listener;
+export function followOpenApprovals(listener: Listener): void {
+  listeners.add(listener);
+}
+
+/** Resolves when these are not all among the newest that are open, or the signal is aborted. */
+export async function untilDecided(approvalIds: readonly string[], signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const see = ({ data }: Page<Approval>) => {
+    const open = new Set(data.map(({ approvalId }) => approvalId));
+    if (!approvalIds.every((approvalId) => open.has(approvalId))) resolve();
+  };
+  listeners.add(see);
+  signal.addEventListener("abort", () => resolve(), { once: true });
+  // It may have been decided before this.
+  approvalsChanged();
+  await promise;
+  listeners.delete(see);
 }
 
 /** Reads what waits for a decision, and shows in the navigation how much it is. Throws if they cannot be. */
@@ -31,7 +47,7 @@ export async function readOpenApprovals(): Promise<void> {
   const words = badge.hidden ? "" : `${count} waiting for your approval`;
   badge.title = words;
   if (told.textContent !== words) told.textContent = words;
-  follow(page);
+  for (const listener of listeners) listener(page);
 }
 
 /** Call it when something was asked or decided. */

@@ -1,9 +1,11 @@
-import { type AgentIds, RoostError, type RunEvent } from "../../../clients/typescript/src/index.ts";
+import { type AgentIds, RoostError } from "../../../clients/typescript/src/index.ts";
 import { roost } from "./api.ts";
 import { type Exchange, makeExchange } from "./exchange.ts";
 import type { LogEnd } from "./log-end.ts";
 import { newestRuns } from "./newest-runs.ts";
+import { approvalsChanged } from "./open-approvals.ts";
 import { AGENT, type Message, type Run } from "./records.ts";
+import { followRun } from "./run-stream.ts";
 import { sendMessage } from "./send-message.ts";
 
 /** The open conversation with one agent. */
@@ -80,9 +82,7 @@ export function openTalk(parts: TalkParts): Talk {
 
   const newExchange = () => makeExchange(agent.instanceId, agentName, logEnd.keep, again);
   const cancelRun = (runId: string) => roost.post(`${AGENT}/runs/{runId}/cancel`, { path: { ...agent, runId } });
-  /** A run's events, which are all that this stream has. */
-  const followRun = (runId: string, after?: number) =>
-    roost.events(agent, { runId, after, signal: closing.signal }) as AsyncIterable<RunEvent>;
+  const eventsOf = (runId: string, after?: number) => followRun(agent, runId, { after, signal: closing.signal });
 
   /** Shows what of the page is not shown yet, where it belongs; what is newest before `next`, or at the end. */
   function showPage(page: readonly Message[], next: Element | null): void {
@@ -135,7 +135,7 @@ export function openTalk(parts: TalkParts): Talk {
         const { runId, exchange } = turn;
         exchange.begin();
         try {
-          for await (const event of followRun(runId, turn.after)) {
+          for await (const event of eventsOf(runId, turn.after)) {
             answered();
             // Not the newest for that: another message may have come meanwhile.
             if (event.type === "message.completed") shown.add(event.message.messageId);
@@ -186,7 +186,7 @@ export function openTalk(parts: TalkParts): Talk {
         continue;
       }
       over.add(runId);
-      if (mayHaveSteps(run)) exchange.offerSteps(() => followRun(runId));
+      if (mayHaveSteps(run)) exchange.offerSteps(() => eventsOf(runId));
     }
     return found;
   }
@@ -252,7 +252,10 @@ export function openTalk(parts: TalkParts): Talk {
     },
     async cancel() {
       const [turn] = turns;
-      if (turn) await cancelRun(turn.runId);
+      if (!turn) return;
+      await cancelRun(turn.runId);
+      // What it waited for can no longer be decided.
+      approvalsChanged();
     },
     async loadEarlier() {
       if (earlier === null) return;
