@@ -192,6 +192,15 @@ test("an answer over broken connections has every word once, and its message is 
   expect(stored.filter(({ message }) => message === "Count")).toHaveLength(1);
 });
 
+test("who follows a stream is told when it is connected, and when its connection broke", async () => {
+  const { runId } = await clientWith().ask(agent, { message: "Hello" });
+  const told: boolean[] = [];
+  const connected = (is: boolean) => told.push(is);
+  const roost = clientWith({ fetch: breaking(2, 1).fetch });
+  await Array.fromAsync(roost.events(agent, { runId, connected }));
+  expect(told).toEqual([true, false, true, false, true]);
+});
+
 test("what happens while a stream breaks before its first event comes with the next connection", async () => {
   let streams = 0;
   const roost = clientWith({

@@ -24,6 +24,8 @@ export interface FollowOptions {
   /** Only of this run, from its first to its last. */
   runId?: string | undefined;
   signal?: AbortSignal | undefined;
+  /** Called when the stream is connected, and when its connection broke and another is tried. */
+  connected?: ((is: boolean) => void) | undefined;
 }
 
 export type SendOptions = Pick<CallOptions, "signal" | "idempotencyKey">;
@@ -109,8 +111,9 @@ export function createRoost(options: RoostOptions = {}): Roost {
   }
 
   async function* events(agent: AgentIds, given: FollowOptions = {}): AsyncGenerator<AgentEvent, undefined> {
-    const { after = null, runId, signal } = given;
-    for await (const event of follow(requests, (last) => openEvents(agent, given, last), after, signal)) {
+    const { after = null, runId, signal, connected } = given;
+    const open = (last: number | null) => openEvents(agent, given, last);
+    for await (const event of follow(requests, open, after, signal, connected)) {
       yield event;
       if (runId !== undefined && endsRun(event)) return;
     }

@@ -22,13 +22,14 @@ export const endsRun = ({ type }: { type: string }): boolean => ENDS.has(type);
 /**
  * The events of a stream, over any number of connections: `open` opens the next one after the last event seen (null
  * before the first). Rethrows what the first `open` throws; later throws only if the server refuses, or stays away for
- * longer than the client's patience.
+ * longer than the client's patience. `connected` is told when a connection is open, and when it broke and is to be continued.
  */
 export async function* follow(
   { server, patienceMs }: Requests,
   open: (after: number | null) => Promise<Response>,
   after: number | null,
   signal: AbortSignal | undefined,
+  connected: (is: boolean) => void = () => undefined,
 ): AsyncGenerator<AgentEvent, undefined> {
   let opened = false;
   let retryMs = FIRST_RETRY_MS;
@@ -41,6 +42,7 @@ export async function* follow(
       }
       openedAt = Date.now();
       opened = true;
+      connected(true);
       // Where a stream from now on begins: what happens while it is broken comes with the next one.
       after ??= lastEventId(answer);
       const told = (ms: number) => {
@@ -56,6 +58,7 @@ export async function* follow(
       if (signal?.aborted) throw signal.reason;
       if (!opened || !isAway(error)) throw error;
     }
+    connected(false);
     if (Date.now() - openedAt > MIN_HELD_MS) awaySince = null;
     awaySince ??= Date.now();
     if (Date.now() - awaySince > patienceMs) {

@@ -15,6 +15,8 @@ export interface Exchange {
   wait(withdraw: () => Promise<void>): void;
   /** Shows that its turn has come, or that it is followed again. */
   begin(): void;
+  /** Shows whether the server is away, from which more is to come. */
+  reconnect(is: boolean): void;
   show(event: RunEvent): void;
   /** For a run that ended before: offers what the agent did in it. */
   offerSteps(load: () => AsyncIterable<RunEvent>): void;
@@ -51,6 +53,7 @@ export function makeExchange(
 ): Exchange {
   const said = makeRichText(change);
   const note = make("small", "soft");
+  const away = make("small", "soft");
   const steps = makeSteps(instanceId);
   const cause = make("small", "soft cause");
   const answer = make(
@@ -61,6 +64,7 @@ export function makeExchange(
     steps.element,
     said.element,
     note,
+    away,
   );
   const element = make("div", "exchange", answer);
   const asked = new Map<string, Asked>();
@@ -122,6 +126,9 @@ export function makeExchange(
     begin() {
       note.textContent = asked.size > 0 ? WAITING : "";
       thinking(said.isEmpty() && asked.size === 0);
+    },
+    reconnect(is) {
+      away.textContent = is ? "Reconnecting…" : "";
     },
     offerSteps: steps.offer,
     show(event) {

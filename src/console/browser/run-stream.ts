@@ -6,11 +6,15 @@ export interface StreamOptions {
   /** The last event that is known. */
   after?: number | undefined;
   signal: AbortSignal;
+  /** Called when the server does not answer, and when it does again. */
+  away?: (is: boolean) => void;
 }
 
 /** Events come in bursts: a run that has said nothing more for this long waits. */
 const BURST_MS = 1_000;
 const LOOK_INTERVAL_MS = 15_000;
+/** A connection that broke for less than this is not told. */
+const AWAY_MS = 1_000;
 
 /**
  * A run's events, to its last. A browser opens six connections to a host for all of its tabs, and a stream is one of them: a
@@ -19,7 +23,7 @@ const LOOK_INTERVAL_MS = 15_000;
 export async function* followRun(
   agent: AgentIds,
   runId: string,
-  { after, signal }: StreamOptions,
+  { after, signal, away = () => undefined }: StreamOptions,
 ): AsyncGenerator<RunEvent, undefined> {
   /** The approvals that it waits for. */
   let open: string[] = [];
@@ -30,11 +34,18 @@ export async function* followRun(
     const leave = () => leaving.abort();
     const leaveUnseen = () => isSeen() || leave();
     let timer: ReturnType<typeof setTimeout> | undefined;
+    let awayTimer: ReturnType<typeof setTimeout> | undefined;
+    const connected = (is: boolean) => {
+      clearTimeout(awayTimer);
+      if (is) away(false);
+      else awayTimer = setTimeout(away, AWAY_MS, true);
+    };
     document.addEventListener("visibilitychange", leaveUnseen);
     try {
       const either = AbortSignal.any([signal, leaving.signal]);
+      const stream = roost.events(agent, { runId, after, signal: either, connected });
       // They are all that this stream has.
-      for await (const event of roost.events(agent, { runId, after, signal: either }) as AsyncIterable<RunEvent>) {
+      for await (const event of stream as AsyncIterable<RunEvent>) {
         yield event;
         after = event.id;
         open = openAfter(event, open);
@@ -46,6 +57,7 @@ export async function* followRun(
       if (signal.aborted || !leaving.signal.aborted) throw error;
     } finally {
       clearTimeout(timer);
+      connected(true);
       document.removeEventListener("visibilitychange", leaveUnseen);
     }
   }

@@ -5,7 +5,7 @@ import type { LogEnd } from "./log-end.ts";
 import { newestRuns } from "./newest-runs.ts";
 import { approvalsChanged } from "./open-approvals.ts";
 import { AGENT, type Message, type Run } from "./records.ts";
-import { followRun } from "./run-stream.ts";
+import { followRun, type StreamOptions } from "./run-stream.ts";
 import { sendMessage } from "./send-message.ts";
 
 /** The open conversation with one agent. */
@@ -82,7 +82,8 @@ export function openTalk(parts: TalkParts): Talk {
 
   const newExchange = () => makeExchange(agent.instanceId, agentName, logEnd.keep, again);
   const cancelRun = (runId: string) => roost.post(`${AGENT}/runs/{runId}/cancel`, { path: { ...agent, runId } });
-  const eventsOf = (runId: string, after?: number) => followRun(agent, runId, { after, signal: closing.signal });
+  const eventsOf = (runId: string, more?: Partial<StreamOptions>) =>
+    followRun(agent, runId, { signal: closing.signal, ...more });
 
   /** Shows what of the page is not shown yet, where it belongs; what is newest before `next`, or at the end. */
   function showPage(page: readonly Message[], next: Element | null): void {
@@ -134,8 +135,9 @@ export function openTalk(parts: TalkParts): Talk {
       for (let [turn] = turns; turn && !closing.signal.aborted; [turn] = turns) {
         const { runId, exchange } = turn;
         exchange.begin();
+        const away = (is: boolean) => logEnd.keep(() => exchange.reconnect(is));
         try {
-          for await (const event of eventsOf(runId, turn.after)) {
+          for await (const event of eventsOf(runId, { after: turn.after, away })) {
             answered();
             // Not the newest for that: another message may have come meanwhile.
             if (event.type === "message.completed") shown.add(event.message.messageId);
