@@ -51,7 +51,8 @@ test("what the page loads at first is small, and so is all of it", async () => {
     const sent = await Promise.all(some.map(async (path) => (await get(path, { "Accept-Encoding": "br" })).bytes()));
     return sent.reduce((sum, { byteLength }) => sum + byteLength, 0);
   };
-  expect(await sizeOf(paths.filter((path) => path === "/" || loaded.includes(path)))).toBeLessThan(63 * 1024);
+  expect(await sizeOf(paths.filter((path) => path === "/" || loaded.includes(path)))).toBeLessThan(64 * 1024);
+  expect(await sizeOf(paths)).toBeLessThan(75 * 1024);
   expect(await sizeOf(paths)).toBeLessThan(73 * 1024);
 });
 
