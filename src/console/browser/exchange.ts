@@ -53,7 +53,7 @@ export function makeExchange(
 ): Exchange {
   const said = makeRichText(change);
   const note = make("small", "soft");
-  const away = make("small", "soft");
+  const away = make("small", "soft away");
   const steps = makeSteps(instanceId);
   const cause = make("small", "soft cause");
   const answer = make(
