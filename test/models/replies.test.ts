@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { recallOf } from "../../src/models/local/recall.ts";
 import { replyTo } from "../../src/models/local/replies.ts";
 
 const ASSISTANT = "You are a friendly, honest assistant.\n\nYour name is Ada.";
@@ -86,9 +87,9 @@ test.each([
 });
 
 test.each([
-  ["What did I just ask?", "Your last message was: “And of Italy?”"],
-  ["what was my last question", "Your last message was: “And of Italy?”"],
-  ["What was my first question today?", "Your first message was: “What is the capital of France?”"],
+  ["What did I just ask?", "Your last message was: “And of Italy?”."],
+  ["what was my last question", "Your last message was: “And of Italy?”."],
+  ["What was my first question today?", "Your first message was: “What is the capital of France?”."],
 ])("who asks what they have asked is told their own words: %s", (question, beginning) => {
   const messages = [
     { role: "system" as const, content: LIBRARIAN },
@@ -99,6 +100,7 @@ test.each([
     { role: "user" as const, content: question },
   ];
   expect(replyTo(question, messages)).toEqual({ beginning, sentences: 1 });
+  expect(recallOf(messages)).toBeNull();
   expect(reply(question)?.beginning).toBe("I see no earlier message of yours.");
 });
 

@@ -2,6 +2,8 @@
  * Answers to what a person asks about themselves. A small model takes "my name" for its own, so its answer is begun for
  * it, and what it was told is likelier.
  */
+
+import { ownMessageAsked } from "../../lib/questions.ts";
 import {
   asksForAll,
   asksForThing,
@@ -57,7 +59,8 @@ const turned = (text: string): string =>
 
 /** Null if the last message asks for nothing of the kind, or may be answered without having been told. */
 export function recallOf(messages: readonly ChatMessage[]): Recall | null {
-  const question = recallQuestion(messages.findLast(({ role }) => role === "user")?.content ?? "");
+  const asked = messages.findLast(({ role }) => role === "user")?.content ?? "";
+  const question = ownMessageAsked(asked) === null ? recallQuestion(asked) : null;
   if (question === null) return null;
   // The prompt has examples if it has what was told (runtime/short-prompt.ts).
   const examples = messages.findIndex(({ content }) => content === RECALL.exchanges[0]?.[0]);

@@ -221,7 +221,7 @@ function ownMessage(which: "first" | "last", messages: readonly ChatMessage[]): 
   const text = (which === "first" ? said[0] : said.at(-1))?.content.replace(/\s+/g, " ").trim();
   if (text === undefined) return "I see no earlier message of yours.";
   const quoted = text.length > MAX_QUOTED ? `${text.slice(0, MAX_QUOTED).toWellFormed()} …` : text;
-  return `Your ${which} message was: “${quoted}”`;
+  return `Your ${which} message was: “${quoted}”.`;
 }
 
 /**
@@ -233,7 +233,7 @@ export function replyTo(question: string, messages: readonly ChatMessage[]): Rep
   const calculation = calculationOf(question);
   if (calculation !== null) return { beginning: calculation, sentences: 1 };
   const own = ownMessageAsked(question);
-  if (own !== null) return { beginning: ownMessage(own, messages), sentences: 1 };
+  if (own !== null) return withSentences(ownMessage(own, messages));
   const isOwn = isAssistant(messages);
   if (isOwn && deedIn(question)?.does === "remember") return { beginning: REMEMBERS, sentences: 1 };
   const name = nameTold(messages);
@@ -242,7 +242,10 @@ export function replyTo(question: string, messages: readonly ChatMessage[]): Rep
       ? { asked: OTHERS, beginning: `No, I am ${name}. ${RUNS_ON}` }
       : (isOwn ? ALL : OF_ANY).find(({ asked }) => asked.test(question));
   if (reply === undefined) return null;
-  const beginning = reply.beginning.replace("$1", (reply.asked.exec(question)?.[1] ?? "").toLowerCase());
+  return withSentences(reply.beginning.replace("$1", (reply.asked.exec(question)?.[1] ?? "").toLowerCase()));
+}
+
+function withSentences(beginning: string): Reply {
   const ends = sentenceEnds(beginning);
   return { beginning, sentences: ends.at(-1) === beginning.length ? ends.length : ends.length + 1 };
 }

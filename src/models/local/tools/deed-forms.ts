@@ -184,9 +184,10 @@ export const FORMS = [
       read,
     ),
     form(
-      `what(?:['’]?s| is| do (?:i|we|you) have| have (?:i|we|you)(?: got| put)?| stands| did (?:i|we) put)(?: written)? (?:in|on) ${file}${ASKED}`,
+      `what(?:['’]?s| is|['’]?s left| is left| do (?:i|we|you) have| have (?:i|we|you)(?: got| put)?| stands| did (?:i|we) put)(?: written)? (?:in|on) ${file}${ASKED}`,
       read,
     ),
+    form(`is there (?:still )?(?:anything|something) (?:left )?(?:in|on) ${file}${ASKED}`, read),
     form(`what (?:does|do) ${file} (?:say|contain|have|hold|list)${ASKED}`, read),
   ]),
   // "What is in the file I just uploaded?": which one it is, is not known.

@@ -28,6 +28,7 @@ const CHANGES = [
   "(?:add|put|uncheck|untick|unmark|check|tick|sort|move|undo) .*\\b(?:my|our|your) (?:[\\w-]+ ){0,2}(?:list|to-?dos?|files?|notes)\\b",
   "(?:add|put) .*\\b(?:to|on|onto) the (?:[\\w-]+ ){0,2}(?:list|file)\\b",
   "(?:uncheck|untick|unmark) \\w",
+  "append:\\s*\\S",
   "(?:create|make|write|start)(?: an?| the)?(?: new| empty)* (?:file|document)\\W*$",
   "(?:delete|remove|erase) (?:(?:all|everything|every)\\b|(?:it|that|this|them)\\W*$)",
   "(?:save|store) (?:it|that|this|them)\\W*$",
