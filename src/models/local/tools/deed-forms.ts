@@ -65,7 +65,7 @@ export const namedForAbove = spacedName(
 
 /** What is written after these is as long as it likes. */
 export const LONG_FORMS = [
-  form(`${SAVE} ${THIS}${INTO} ${FILE}${COLON}(?<text>.+)$`, ({ file, text }) => verbatim(file, text)),
+  form(`(?:${SAVE}|take) ${THIS}${INTO} ${FILE}${COLON}(?<text>.+)$`, ({ file, text }) => verbatim(file, text)),
   form(
     `(?:create|make|start|write|new) ${FILE}(?: ${SAYS}(?: (?:this|these|the following|the)(?: (?:text|words|lines?|list|items|points))?)?)?${COLON}(?<text>.+)$`,
     write,
@@ -92,6 +92,8 @@ export const FORMS = [
     form(`(?:put|write|note) (?<text>.+?) ${AT_END} ${file}${END}`, add),
   ]),
   form(`(?:put|write|note) (?<text>.+?) (?:${INTO}|onto) ${LIST}${END}`, add),
+  // "Save my packing list: socks, shirts"
+  form(`(?:${SAVE}|make|create|start) ${LIST}${COLON}(?<text>.+)$`, add),
   // "I need tea. Add it to my shopping list"
   ...[FILE, LIST].map((file) =>
     form(
@@ -156,7 +158,10 @@ export const FORMS = [
   ),
   // "Put this into a note: water the plants", "Remember that I prefer tea", "Make a note to call the bank"
   form(`${SAVE} (?:${THIS})?${INTO} ${NOTE}${COLON}(?<text>.+)$`, note),
-  form(`${SAVE} (?:this|that|the following)(?: for later)?${COLON}(?<text>.+)$`, note),
+  form(
+    `(?:${SAVE} (?:this|that|the following)(?: for later)?|take (?:this|the following) down)${COLON}(?<text>.+)$`,
+    note,
+  ),
   form(
     "(?:remember|(?:keep|bear) in mind|note(?: down)?|(?:write|jot) down|(?:don['’]?t|do not|never) (?:let me )?forget)" +
       `(?: (?:this|the following))?(?:,? that |${COLON})(?<text>\\S.*)$`,
