@@ -42,6 +42,7 @@ test.each([
   ["Which files are in the folder recipes?", { does: "list", folder: "recipes" }],
   ["Show me all your files", { does: "list", folder: null }],
   ["What have you noted so far?", { does: "recall", about: null }],
+  ["Is there anything in your notes about the boiler?", { does: "recall", about: "the boiler" }],
   ["What did I say about the boiler?", { does: "recall", about: "the boiler" }],
   ["Make me a packing list with socks and shirts", { does: "add", file: "packing list", text: "socks and shirts" }],
   ["Add a task: water the plants", { does: "add", file: "my to-do list", text: "water the plants" }],

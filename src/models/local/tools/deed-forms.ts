@@ -192,9 +192,11 @@ export const FORMS = [
       `what(?:['’]?s| is|['’]?s left| is left| do (?:i|we|you) have| have (?:i|we|you)(?: got| put)?| stands| did (?:i|we) put)(?: written)? (?:in|on) ${file}${ASKED}`,
       read,
     ),
-    form(`is there (?:still )?(?:anything|something) (?:left )?(?:in|on) ${file}${ASKED}`, read),
     form(`what (?:does|do) ${file} (?:say|contain|have|hold|list)${ASKED}`, read),
   ]),
+  ...[FILE, LIST].map((file) =>
+    form(`is there (?:still )?(?:anything|something) (?:left )?(?:in|on) ${file}${ASKED}`, read),
+  ),
   // "What is in the file I just uploaded?": which one it is, is not known.
   form(
     `(?:what(?:['’]?s| is) in|what does|read|open|show(?: me)?(?: what is in)?|summari[sz]e|look at|tell me (?:about|what is in)) (?<file>(?:the|my|this|that) (?:new )?(?:file|document|pdf|text)(?: (?:that|which))? (?:i|we)(?:['’]ve| have)? (?:just )?(?:uploaded|sent|attached|added|gave|shared|put)\\b[^.,?!]*?)(?: (?:say|contain))?${ASKED}`,
