@@ -63,7 +63,7 @@ export const createRecall =
     const isShort = prompt === "short";
     const question = isShort ? recallQuestion(message) : null;
     const isOfThing = question !== null && asksForThing(question);
-    const mayAsk = isOfThing || (ASKS.test(message) && OF_PERSON.test(message));
+    const mayAsk = question !== null || (ASKS.test(message) && OF_PERSON.test(message));
     if (message.trim() === "") return [];
     if (isShort && !mayAsk) {
       // It may be asked for at the beginning of the next conversation.

@@ -75,6 +75,8 @@ test.each([
   ["I drive a red Fiat.", "What car do I drive?"],
   ["- The user says: my locker code is 4411", "What is my locker code?"],
   ["The wifi password is blue7.", "What is the wifi password?"],
+  ["My name is Timmy.", "whats my name"],
+  ["sam's birthday is 9 june", "when is sam's birthday"],
 ])("%s is told for %s even where it was found by its words alone, below others", async (text, question) => {
   const recall = createRecall(searched([found(text, { score: 0.2 })]), { isForeground });
   expect(await recall({} as Agent, question, OWN, "short")).toEqual([text]);

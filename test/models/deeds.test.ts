@@ -624,6 +624,18 @@ test("what was asked about something is not found as what was told of it", () =>
   });
 });
 
+test("what was noted and said is shown once, without that it was to be remembered", () => {
+  const said = "Said in a conversation, 2026-11-22:\nPlease remember that Leo is my cousin";
+  const noted = "memory/2026-11-22.md, line 1, 2026-11-22:\n- The user says: Leo is my cousin";
+  const say = "What do you remember about Leo?";
+  expect(next(say, [call("search_memory", {}, `${said}\n\n${noted}`)])).toEqual({
+    text: "I have found this:\n- you said: Leo is my cousin (memory/2026-11-22.md, line 1)",
+  });
+  expect(next(say, [call("search_memory", {}, said)])).toEqual({
+    text: "I have found this:\n- Leo is my cousin (you said that in a conversation)",
+  });
+});
+
 test("the last notes are shown to who asks for all", () => {
   const say = "What do you remember?";
   expect(next(say)).toEqual({ call: { name: "list_files", input: { folder: "memory" } } });

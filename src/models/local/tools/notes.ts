@@ -1,5 +1,5 @@
 /** What is looked up in the notes and in what was said before, and what is taken out of the notes. */
-import { asksSomething, SAYS, sharesWords } from "../../../lib/recall.ts";
+import { asksSomething, SAYS, sharesWords, withoutRequest } from "../../../lib/recall.ts";
 import { sentencesOf } from "../../../lib/words.ts";
 import { calling, type DeedStep, tooLong, wholeText, writing } from "./file-steps.ts";
 import type { MadeCall } from "./made-call.ts";
@@ -35,10 +35,12 @@ const MOST_FOUND = 3;
 /** "memory/2026-11-22.md, line 3, 2026-11-22:" */
 const PLACE = /^(?<where>[^\n]+), \d{4}-\d\d-\d\d:\n(?<text>[\s\S]*)$/;
 
+const SAID = "Said in a conversation";
+
 interface Found {
   where: string;
   said: string;
-  /** Without who has said it. */
+  /** Without who has said it, and that it is to be remembered. */
   bare: string;
 }
 
@@ -50,7 +52,7 @@ const foundIn = ({ output }: MadeCall, about: string): Found[] =>
     .flatMap((block) => {
       const { where = "", text = "" } = PLACE.exec(block)?.groups ?? {};
       const said = text.replace(/^[-*] /, "").trim();
-      return sharesWords(said, about) ? [{ where, said, bare: said.replace(SAYS, "") }] : [];
+      return sharesWords(said, about) ? [{ where, said, bare: withoutRequest(said.replace(SAYS, "")) }] : [];
     });
 
 export function recalling(about: string, made: readonly MadeCall[], question: string): DeedStep {
@@ -59,20 +61,23 @@ export function recalling(about: string, made: readonly MadeCall[], question: st
   if (found.isError) return { text: tell(found, question) };
   const told = foundIn(found, about).filter((one) => one.said !== question && isTold(one));
   // What was noted was said before.
+  told.sort((a, b) => Number(a.where === SAID) - Number(b.where === SAID));
   const once = told.filter(
     ({ bare }, at) => !told.slice(0, at).some((other) => bare.includes(other.bare) || other.bare.includes(bare)),
   );
   if (once.length === 0) return { text: `I have found nothing about ${aboutThem(about)} in my memory.` };
   const lines = once
     .slice(0, MOST_FOUND)
-    .map(({ where, said }) => `- ${toldBack(said)} (${where.replace(/^Said in/, "you said that in")})`);
+    .map(({ where, said, bare }) =>
+      where === SAID ? `- ${bare} (you said that in a conversation)` : `- ${toldBack(said)} (${where})`,
+    );
   return { text: `I have found this:\n${lines.join("\n")}` };
 }
 
 /** What it has said itself, or was asked, it was not told. */
-function isTold({ where, said }: Found): boolean {
+function isTold({ where, said, bare }: Found): boolean {
   if (where === "You said in a conversation" || said.endsWith("?")) return false;
-  return where !== "Said in a conversation" || !sentencesOf(said).every(asksSomething);
+  return where !== SAID || !sentencesOf(bare).every(asksSomething);
 }
 
 const aboutThem = (about: string): string => about.replace(/\bmy\b/gi, "your").replace(/\bour\b/gi, "your");
