@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { createGuardedGeneration, type GuardedOptions } from "../../src/models/local/guarded-generation.ts";
-import { createGuard, loops } from "../../src/models/local/guards.ts";
+import { createGuard } from "../../src/models/local/guards.ts";
+import { loops } from "../../src/models/local/loops.ts";
 import type { ChatMessage } from "../../src/models/local/protocol.ts";
 import { SAMPLING, seededRandom } from "../../src/models/local/sampling.ts";
 import type { Stepper } from "../../src/models/local/stepper.ts";

@@ -1,8 +1,9 @@
 import { expect, test } from "bun:test";
 import { sentencesOf } from "../../src/lib/words.ts";
-import { createGuard, type Fault, loops } from "../../src/models/local/guards.ts";
+import { createGuard, type Fault } from "../../src/models/local/guards.ts";
 import { introductionsFor } from "../../src/models/local/introduction.ts";
 import { lengthWished } from "../../src/models/local/length-wish.ts";
+import { loops } from "../../src/models/local/loops.ts";
 import { continuationFor, openingsFor } from "../../src/models/local/openings.ts";
 import type { ChatMessage } from "../../src/models/local/protocol.ts";
 
@@ -61,6 +62,16 @@ test("an agent does not speak of what is the user's as of its own, unless it wri
   expect(createGuard(chat("Write a letter about my roses.")).faultIn("Dear Anna, my roses bloom.")).toBeNull();
   expect(createGuard(chat("I need a poem for my roses.")).faultIn("O my roses, you bloom.")).toBeNull();
   expect(createGuard(chat("Make this kind: Get off my roses!")).faultIn("Please leave my roses.")).toBeNull();
+});
+
+test("a list of names of files is endless too, and so is one whose items say the same of one thing after the other", () => {
+  const names = Array.from({ length: 12 }, (_, at) => `improve_part${at}.min.js`).join(", ");
+  expect(loops(`Files: ${names}, and more`)).toBe(true);
+  const share = (what: string, at: number) => `${at + 1}. **${what}**: ${at}0% of my business is ${what}, and more.`;
+  expect(loops(["Fashion", "Food", "Gyms", "Tours"].map(share).join("\n"))).toBe(true);
+  expect(loops(["Fashion", "Food", "Gyms"].map(share).join("\n"))).toBe(false);
+  const amounts = Array.from({ length: 14 }, (_, at) => `${at + 2} g of spice`).join(", ");
+  expect(loops(`You need ${amounts}.`)).toBe(false);
 });
 
 test("what is counted up is no endless list", () => {

@@ -21,6 +21,7 @@ import {
 } from "./evasion.ts";
 import { asksForName, asksWho, givesOtherName, halfCall, halfIntroduction, nameTold } from "./introduction.ts";
 import { lengthWished } from "./length-wish.ts";
+import { isTelling, loops, TELLING_WORDS } from "./loops.ts";
 import { asksForAdvice, asksForWorks, isGreeting } from "./openings.ts";
 import type { ChatMessage } from "./protocol.ts";
 import { recallOf } from "./recall.ts";
@@ -53,14 +54,10 @@ export interface Guard {
 const ASKS_FOR_FACT = /\b(?:what|who|whose|where|when|why|which|how|explain|tell|write|list|translate|rewrite)\b/i;
 /** This many words in a row that are also in the instructions are no coincidence. */
 const LEAK_WORDS = 6;
-/** A text that goes round in circles repeats this many words in a row. */
-const LOOP_WORDS = 6;
 /** A run of this many words may become a leak or a loop: it is held back until it differs. */
 const SUSPECT_WORDS = 3;
 /** Half a sentence with this many of the question's words in a row may become an echo of it. */
 const ECHO_WORDS = 3;
-/** A sentence with fewer words may be repeated without being an echo or a loop: "Hello!", "Of course." */
-const TELLING_WORDS = 3;
 
 const SPEAKER = /(?:^|\n)\s*(?:\*\*)?(?:user|human|assistant|system|question|answer|customer|you|me)(?:\*\*)?\s*:/i;
 const CONTROL = /<\|?\/?(?:im_|end|start|user|assistant|system)|\b[A-Z]{3,}\.md\b/;
@@ -213,8 +210,6 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
 export const languageOfChat = (messages: readonly ChatMessage[]): Language =>
   languageOf(messages.flatMap(({ role, content }) => (role === "assistant" ? [] : [content])).join("\n"));
 
-const isTelling = (words: readonly string[]): boolean => words.length >= TELLING_WORDS;
-
 /** The name or its possessive: "Odile's". */
 const isOrHas = (word: string | undefined, name: string): boolean => word === name || word === `${name}'s`;
 
@@ -249,27 +244,6 @@ function repeats(words: readonly string[], others: readonly string[]): boolean {
   const said = words.filter(tells);
   const repeated = said.filter((word) => others.some((other) => tells(other) && isAkin(word, other)));
   return repeated.length >= 2 && repeated.length >= 2 * (said.length - repeated.length);
-}
-
-/** A model that lists names in a sentence does not come to its end. Numbers and letters may be counted up. */
-const ENDLESS_LIST = /(?:[^,;:.!?\n\d]{4,30},){12}/;
-
-/** Whether a sentence or a long run of words is repeated, or a list goes on and on. */
-export function loops(text: string, words = wordsOf(text)): boolean {
-  const sentences = sentencesOf(text)
-    .map((sentence) => wordsOf(sentence))
-    .filter(isTelling)
-    .map((one) => one.join(" "));
-  if (new Set(sentences).size < sentences.length) return true;
-  if (ENDLESS_LIST.test(text)) return true;
-  const seen = new Set<string>();
-  for (let at = 0; at + LOOP_WORDS <= words.length; at++) {
-    const run = words.slice(at, at + LOOP_WORDS).join(" ");
-    if (seen.has(run)) return true;
-    seen.add(run);
-  }
-  // "very very very very"
-  return words.some((word, at) => at >= 3 && [1, 2, 3].every((back) => words[at - back] === word));
 }
 
 function isMoreEnglish(text: string, language: Language): boolean {
