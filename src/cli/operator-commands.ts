@@ -1,6 +1,7 @@
-import { type Command, Option } from "commander";
+import { Argument, type Command, Option } from "commander";
+import { NETWORK_NAMES } from "../chain/networks.ts";
 import { DTYPE_NAMES } from "../models/store/dtypes.ts";
-import { amount, count, durationMs, limit, positiveAmount } from "./arguments.ts";
+import { amount, count, durationMs, limit, positiveAmount, transactionHash } from "./arguments.ts";
 import { settingsHelp } from "./settings-help.ts";
 
 const OPERATOR = "On this host:";
@@ -68,6 +69,13 @@ export function addOperatorCommands(program: Command): void {
     .requiredOption("--note <text>", "why; kept in the ledger and the audit log")
     .action(async (email, micros, options) =>
       (await import("./operator/account.ts")).creditAccount(email, micros, options),
+    );
+  ofAccount("credit-transfer", "credit USDC that has arrived and that no quote asked for")
+    .addArgument(new Argument("<network>", "the chain").choices(NETWORK_NAMES))
+    .argument("<transaction>", "its hash", transactionHash)
+    .requiredOption("--note <text>", "why; kept in the audit log")
+    .action(async (email, network, txHash, options) =>
+      (await import("./operator/account-transfer.ts")).creditTransfer(email, network, txHash, options),
     );
   ofAccount("debit", "take back credit that was given by mistake")
     .argument("<amount>", "in USDC, such as 5.00", positiveAmount)

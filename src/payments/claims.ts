@@ -34,6 +34,8 @@ export interface Claims {
   keepRefused(accountId: string, proof: Proof, reason: string): void;
   /** Decides a pending claim; `reason` explains a refusal. */
   decide(proof: Proof, status: "credited" | "refused", reason: string | null): void;
+  /** What was refused is credited now. */
+  settle(proof: Proof): void;
   /** Schedules the next try, in case this one decides nothing. */
   postpone(claim: Claim): void;
   /** Expires claims that are undecided after a day. */
@@ -121,6 +123,12 @@ export function createClaims(store: Store, clock: Clock): Claims {
       db.update(claims)
         .set({ status, reason })
         .where(and(isOf(proof), isPending))
+        .run();
+    },
+    settle(proof) {
+      db.update(claims)
+        .set({ status: "credited", reason: null })
+        .where(and(isOf(proof), sql`${claims.status} <> 'pending'`))
         .run();
     },
     postpone({ chainId, txHash, tries }) {

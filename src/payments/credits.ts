@@ -11,12 +11,17 @@ import { paymentQueries } from "./payment-queries.ts";
 import type { Proof } from "./proof.ts";
 import type { PaymentRow } from "./schema.ts";
 
-export interface CreditParts {
+export interface CreditingParts {
   store: Store;
   clock: { now(): number };
   ledger: Ledger;
-  meter: Pick<Meter, "settle">;
   audit: Audit;
+  /** Null for transfers that have paid no invoice. */
+  invoices: Pick<Invoices, "pay"> | null;
+}
+
+export interface CreditParts extends CreditingParts {
+  meter: Pick<Meter, "settle">;
   invoices: Pick<Invoices, "pay" | "unpay">;
 }
 
@@ -40,15 +45,16 @@ export interface Credits {
   reverse(network: NetworkName, payment: PaymentRow): void;
 }
 
-export function createCredits({ store, clock, ledger, meter, audit, invoices }: CreditParts): Credits {
+function noteIn(audit: Audit, actor: string, action: string, network: NetworkName, payment: PaymentRow): void {
+  const { accountId, txHash, logIndex, invoiceId, amount, transactionId } = payment;
+  const detail = { accountId, network, txHash, logIndex, invoiceId, amount: formatMoney(amount) };
+  audit.append({ actor, action, subject: transactionId, detail });
+}
+
+/** Only credits. */
+export function createCrediting({ store, clock, ledger, audit, invoices }: CreditingParts): Pick<Credits, "credit"> {
   const rows = paymentQueries(store.db);
   const signed = createAuthorizations(store);
-
-  function note(actor: string, action: string, network: NetworkName, payment: PaymentRow, transactionId: string): void {
-    const { accountId, txHash, logIndex, invoiceId, amount } = payment;
-    const detail = { accountId, network, txHash, logIndex, invoiceId, amount: formatMoney(amount) };
-    audit.append({ actor, action, subject: transactionId, detail });
-  }
 
   /** Collects, from a top-up, what an earlier reversal could not take. */
   function takeOwed(accountId: string, max: Micros): void {
@@ -83,12 +89,21 @@ export function createCredits({ store, clock, ledger, meter, audit, invoices }: 
         const row = { chainId, txHash, logIndex, payer, amount, invoiceId, accountId, ...place };
         if (before) rows.change(before.paymentId, row);
         const payment = before ? { ...before, ...row } : rows.insert({ ...row, createdAt: clock.now() });
-        if (invoiceId !== null) invoices.pay(invoiceId);
+        if (invoiceId !== null) invoices?.pay(invoiceId);
         else if (before) signed.close(payment);
-        note(actor, "payment.credit", network, payment, transactionId);
+        noteIn(audit, actor, "payment.credit", network, payment);
         takeOwed(accountId, amount);
         return payment;
       }),
+  };
+}
+
+export function createCredits(parts: CreditParts): Credits {
+  const { store, ledger, meter, audit, invoices } = parts;
+  const rows = paymentQueries(store.db);
+  const signed = createAuthorizations(store);
+  return {
+    ...createCrediting(parts),
     reverse: (network, payment) =>
       store.transaction(() => {
         const { paymentId, accountId, amount, chainId, txHash, invoiceId } = payment;
@@ -109,7 +124,7 @@ export function createCredits({ store, clock, ledger, meter, audit, invoices }: 
         rows.change(paymentId, { status: "reversed" });
         if (invoiceId === null) signed.reopen(payment);
         else if (!rows.isPaid(accountId, invoiceId)) invoices.unpay(invoiceId);
-        note("host", "payment.reverse", network, payment, transactionId);
+        noteIn(audit, "host", "payment.reverse", network, { ...payment, transactionId });
         meter.settle(accountId);
       }),
   };

@@ -15,7 +15,7 @@ import type { Invoice } from "./schema.ts";
 
 const LIFE_MS = 24 * HOUR_MS;
 /** For this long an amount identifies one account, which is credited for it even if the invoice has expired. */
-const RECENT_MS = 30 * LIFE_MS;
+export const RECENT_MS = 30 * LIFE_MS;
 const MAX_OPEN = 3;
 /** A cent has only 9,999 amounts for all accounts together: none may take them all. */
 const MAX_UNPAID_PER_HOUR = 100;

@@ -13,12 +13,18 @@ export type Match =
   | { kind: "paid"; payment: PaymentRow }
   | ({ kind: "shallow"; reason: string; retryAfterSeconds: number } & Owner)
   /** In a block from before the invoices of its amount. */
-  | ({ kind: "early"; transfer: Transfer } & Owner)
+  | ({ kind: "early" } & Unclaimed & Owner)
   /** USDC to the recipient, but no invoice of that amount names it. */
-  | { kind: "unmatched"; transfer: Transfer }
+  | ({ kind: "unmatched" } & Unclaimed)
   | { kind: "wrong_recipient" }
   | { kind: "bridged" }
   | { kind: "wrong_token" };
+
+interface Unclaimed {
+  transfer: Transfer;
+  /** A reversed one of another that was in its place. */
+  before: PaymentRow | undefined;
+}
 
 interface Owner {
   accountId: string;
@@ -99,8 +105,8 @@ function matchOne(transfer: Transfer, settled: Settled | null, mined: Mined, kno
     return dueWhenDeep({ transfer, accountId, invoiceId, before }, mined, known);
   }
   const [newest] = invoices;
-  if (!newest) return { kind: "unmatched", transfer };
-  return { kind: "early", transfer, accountId: newest.accountId, invoiceId: newest.invoiceId };
+  if (!newest) return { kind: "unmatched", transfer, before };
+  return { kind: "early", transfer, before, accountId: newest.accountId, invoiceId: newest.invoiceId };
 }
 
 function dueWhenDeep(due: PendingCredit, mined: Mined, { network, confirmations }: MatchContext): Match {
