@@ -26,7 +26,7 @@ export type Advertise = (
   accountId: string,
   least: Micros,
   reason: string,
-) => Promise<{ body: Record<string, unknown>; headers: Record<string, string> }>;
+) => Promise<{ body: Record<string, unknown>; headers: Record<string, string>; hint: string }>;
 
 export interface InvoiceParts {
   store: Store;
@@ -151,7 +151,7 @@ export function createInvoices(parts: InvoiceParts): Invoices {
     const invoice = await invoiceFor(accountId, { least, exactly: amount > 0n }, invoiceId);
     const advertised = await advertise(accountId, least, reason);
     const why = explainAmount(invoice.amount, { asked: amount, missing, minimumTopUp });
-    const message = wanted.tellHow ? `${reason}: ${howToPay(invoice.amount, why)}` : reason;
+    const message = wanted.tellHow ? `${reason}: ${howToPay(invoice.amount, why, advertised.hint)}` : reason;
     return new AppError("payment_required", message, {
       ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
       headers: advertised.headers,
@@ -159,14 +159,14 @@ export function createInvoices(parts: InvoiceParts): Invoices {
     });
   }
 
-  /** The two ways to a balance: for a program, and for a person. */
-  function howToPay(amount: Micros, why: string): string {
+  /** The ways to a balance: for a program, perhaps for a client of the protocol, and for a person. */
+  function howToPay(amount: Micros, why: string, hint: string): string {
     const pay = `pay exactly ${formatMoney(amount)} ${CURRENCY}, as described in x402, and repeat the request with the transaction in X-PAYMENT`;
     const later = parts.isCutOff()
       ? ". No network can be reached from here right now: the payment is credited once one can be"
       : "";
     const person = `A person tops up at ${parts.topUpAt()} or asks the host's operator for credit`;
-    return `${pay}. The amount is ${why}${later}. ${person}`;
+    return `${pay}. The amount is ${why}${later}. ${hint === "" ? "" : `${hint}. `}${person}`;
   }
 
   return {

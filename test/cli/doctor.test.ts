@@ -260,17 +260,25 @@ test.skipIf(!canCutNetwork)("a host without internet access passes if no nodes a
 
 test("a facilitator is shown with what it settles here, and reported if it does not answer", async () => {
   await using facilitator = startFacilitator([chain]);
-  const asked = async (url: string) => {
-    const { all } = await examine(home, { env: { ROOST_FACILITATOR_URL: url } });
+  const asked = async (url: string, more = {}) => {
+    const { all } = await examine(home, { env: { ROOST_FACILITATOR_URL: url, ...more } });
     return all.find(({ check }) => check === "facilitator");
   };
-  let finding = await asked(facilitator.url);
-  // It has a second and a half to answer, which a busy machine may exceed.
-  while (finding?.ok === false) finding = await asked(facilitator.url);
+  /** It has a second and a half to answer, which a busy machine may exceed. */
+  const answered = async (more = {}) => {
+    for (;;) {
+      const finding = await asked(facilitator.url, more);
+      if (finding?.ok !== false) return finding;
+    }
+  };
+  const finding = await answered();
   expect(finding).toMatchObject({
     ok: true,
     detail: `${new URL(facilitator.url).origin} settles payments on base`,
   });
+  expect((await answered({ ROOST_MINIMUM_LAUNCH_BALANCE: "2" }))?.detail).toEndWith(
+    "on base, 1.00 at a time: before an instance, which needs 2.00 here, x402 clients top up in steps",
+  );
   expect(await asked("http://127.0.0.1:1/secret")).toMatchObject({
     ok: false,
     detail: "http://127.0.0.1:1 does not say what it settles",

@@ -76,10 +76,15 @@ test.each<[string, NetworkName[], NetworkName[], string[]]>([
 test("nothing is offered if one payment of 1.00 would not be enough", async () => {
   await using settling = await startSettling({ settings: { ROOST_MINIMUM_LAUNCH_BALANCE: "1.50" } });
   const person = await settling.someone();
-  expect(advertisedIn(await launch(person))).toEqual({ first: [], second: [] });
+  const quoted = await launch(person);
+  expect(advertisedIn(quoted)).toEqual({ first: [], second: [] });
+  expect(quoted.body.error.message).toContain(
+    "pays 1.00 at a time, with POST /v1/billing/top-up and no amount. A person",
+  );
   const asked = async (amount: string) => advertisedIn(await person.ask("POST", "/v1/billing/top-up", { amount }));
   expect(await asked("1.01")).toEqual({ first: [], second: [] });
   expect((await asked("1.00")).first).toHaveLength(1);
+  expect(advertisedIn(await person.ask("POST", "/v1/billing/top-up", {})).first).toHaveLength(1);
   // Half of it is there, so less than 1.00 is missing now.
   const { ledger } = settling.server.foundation;
   ledger.post({ type: "credit", accountId: person.accountId, amount: 750_000n, against: "grants" });

@@ -5,8 +5,9 @@ import { QUORUM } from "../../chain/create-chain.ts";
 import { type Address, NETWORKS, type NetworkName } from "../../chain/networks.ts";
 import { hasValidChecksum, isKeyForAddress, readWallet, walletFile } from "../../chain/wallet.ts";
 import type { Config } from "../../config.ts";
+import { shortMoney } from "../../lib/money.ts";
 import { createFacilitator } from "../../payments/facilitator/facilitator.ts";
-import { namesOf } from "../../payments/facilitator/x402-protocol.ts";
+import { ASKED, namesOf } from "../../payments/facilitator/x402-protocol.ts";
 import { findLostWallet } from "../../payments/lost-wallet.ts";
 import { SCHEMA_VERSION } from "../../storage/migrate.ts";
 import { databaseOf, versionOf } from "./data-folder.ts";
@@ -51,13 +52,19 @@ export async function checkRpc({ networks, rpcUrls }: Pick<Config, "networks" | 
 export async function checkFacilitator({
   facilitatorUrl,
   networks,
-}: Pick<Config, "facilitatorUrl" | "networks">): Promise<Finding> {
+  minimumLaunchBalance,
+}: Pick<Config, "facilitatorUrl" | "networks" | "minimumLaunchBalance">): Promise<Finding> {
   if (facilitatorUrl === null) return pass("none is configured: payers send the transfers themselves");
   const kinds = await createFacilitator({ url: facilitatorUrl }).kinds();
   const settled = networks.filter((network) =>
     kinds.some((kind) => kind.scheme === "exact" && namesOf(network).includes(kind.network)),
   );
-  if (settled.length > 0) return pass(`${new URL(facilitatorUrl).origin} settles payments on ${settled.join(", ")}`);
+  const inSteps =
+    minimumLaunchBalance > ASKED
+      ? `, 1.00 at a time: before an instance, which needs ${shortMoney(minimumLaunchBalance)} here, x402 clients top up in steps`
+      : "";
+  if (settled.length > 0)
+    return pass(`${new URL(facilitatorUrl).origin} settles payments on ${settled.join(", ")}${inSteps}`);
   return fail(
     `${new URL(facilitatorUrl).origin} ${kinds.length === 0 ? "does not say what it settles" : `settles on none of ${networks.join(", ")}`}`,
     "correct ROOST_FACILITATOR_URL, or start the facilitator",

@@ -59,9 +59,11 @@ function requirementOf(version: Version, network: NetworkName, { recipient, reso
 export interface Advertisement {
   body: Record<string, unknown>;
   headers: Record<string, string>;
+  /** What to say of it in the 402's message; empty if nothing. */
+  hint: string;
 }
 
-export const NOTHING_ADVERTISED: Advertisement = { body: {}, headers: {} };
+export const NOTHING_ADVERTISED: Advertisement = { body: {}, headers: {}, hint: "" };
 
 /** Offers the networks that the facilitator supports, for each version. `reason` explains the 402, in ASCII. */
 export function advertise(
@@ -83,6 +85,7 @@ export function advertise(
   return {
     body: first.length === 0 ? {} : { x402Version: 1, accepts: first },
     headers: second.length === 0 ? {} : { "PAYMENT-REQUIRED": encode(required) },
+    hint: "",
   };
 }
 
