@@ -8,6 +8,9 @@ import type { IdempotentRequest } from "./schema.ts";
 const KEEP_MS = 24 * 60 * 60 * 1000;
 const KEY = /^[\x21-\x7e]{1,255}$/;
 
+const MAC_BYTES = 32;
+const NO_PAYMENT = Buffer.alloc(MAC_BYTES);
+
 /** Answers kept per account (docs/contract/api.md, Limits); the oldest are dropped first. */
 const MAX_ANSWERS = 10_000;
 /** A longer answer is not stored, but read again from its record. */
@@ -42,6 +45,8 @@ export interface Asked {
   /** The instance that the caller's key is limited to, unless the path names it. */
   limitedTo: string | null;
   body: Uint8Array;
+  /** Its header with a payment, if there is one: a repetition may leave it out, but not bring another. */
+  payment: string | null;
 }
 
 /** The error for an invalid key; null for a valid one. */
@@ -68,23 +73,29 @@ export function createIdempotency(store: Store, clock: Clock, secret: Buffer): I
   // One entry for each request in progress: bounded by the requests that the host admits at once.
   const running = new Map<string, Buffer>();
   const otherRequest = () => new AppError("conflict", "Idempotency-Key: this key was used for another request");
-  const isSame = (one: Buffer, other: Buffer) => one.byteLength === other.byteLength && timingSafeEqual(one, other);
+  const macOf = (text: string) => createHmac("sha256", secret).update(text);
+  const isEqual = (one: Buffer, other: Buffer) => one.byteLength === other.byteLength && timingSafeEqual(one, other);
+  /** Of what was stored before payments were compared, only the request is there. */
+  const isRepetition = (first: Buffer, again: Buffer) =>
+    isEqual(first.subarray(0, MAC_BYTES), again.subarray(0, MAC_BYTES)) &&
+    (first.byteLength === MAC_BYTES || NO_PAYMENT.equals(again.subarray(MAC_BYTES)) || isEqual(first, again));
 
   return {
-    begin(accountId, key, { method, path, limitedTo, body }) {
+    begin(accountId, key, { method, path, limitedTo, body, payment }) {
       const place = `${accountId} ${key}`;
       const request = JSON.stringify([accountId, key, limitedTo, method, path]);
-      const requestMac = createHmac("sha256", secret).update(`${request}\n`).update(body).digest();
+      const paymentMac = payment === null ? NO_PAYMENT : macOf(`${request}\n${payment}`).digest();
+      const requestMac = Buffer.concat([macOf(`${request}\n`).update(body).digest(), paymentMac]);
       const current = running.get(place);
       if (current) {
-        if (!isSame(current, requestMac)) throw otherRequest();
+        if (!isRepetition(current, requestMac)) throw otherRequest();
         throw new AppError("conflict", "Idempotency-Key: the first request with this key is still running", {
           retryAfterSeconds: 1,
         });
       }
       const stored = queries.find(accountId, key);
       if (stored && stored.createdAt > clock.now() - KEEP_MS) {
-        if (!isSame(stored.requestMac, requestMac)) throw otherRequest();
+        if (!isRepetition(stored.requestMac, requestMac)) throw otherRequest();
         return { kind: "replay", stored };
       }
       running.set(place, requestMac);

@@ -136,6 +136,8 @@ const KEPT_ERRORS = new Set([400, 404, 409]);
 const handleInTurn = (exchange: Exchange, caller: Caller, input: CallInput): unknown =>
   exchange.parts.turns.spend(caller.accountId, () => handle(exchange, caller, input));
 
+const paymentOf = ({ headers }: Request): string | null => headers.get("X-PAYMENT") ?? headers.get("PAYMENT-SIGNATURE");
+
 async function answerOnce(exchange: Exchange, caller: Caller, key: string, incoming: IncomingBody): Promise<Response> {
   const { route, parts, request, params, requestId } = exchange;
   const body = keyRefusal(key) ?? (await incoming.bytes().catch(asRefusal));
@@ -145,7 +147,7 @@ async function answerOnce(exchange: Exchange, caller: Caller, key: string, incom
   }
   // Even if the path names no instance, the answer may contain one: it is only for keys limited to the same instance.
   const limitedTo = params.instanceId === undefined ? caller.instanceId : null;
-  const asked = { method: route.method, path: pathAndQueryOf(request), limitedTo, body };
+  const asked = { method: route.method, path: pathAndQueryOf(request), limitedTo, body, payment: paymentOf(request) };
   const begun = parts.idempotency.begin(caller.accountId, key, asked);
   if (begun.kind === "replay") return replayed(exchange, caller, body, begun.stored);
   const { attempt } = begun;

@@ -198,7 +198,7 @@ describe("an answer of more than 64 KiB", () => {
 });
 
 describe("an account's stored answers", () => {
-  const asked = { method: "POST", path: "/", limitedTo: null, body: new Uint8Array() };
+  const asked = { method: "POST", path: "/", limitedTo: null, payment: null, body: new Uint8Array() };
 
   test("are at most 10,000: each new one replaces the oldest, found by the index", async () => {
     await using ground = openGround();

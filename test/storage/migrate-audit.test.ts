@@ -44,7 +44,13 @@ test("stored requests keep their keys, so that nothing is done twice, but not th
     ["acct_b", "k2", 1, new Uint8Array()],
   ]);
   const idempotency = createIdempotency(store, clock, randomBytes(32));
-  const asked = { method: "POST", path: "/v1/x", limitedTo: null, body: Buffer.from('{"value":"271828"}') };
+  const asked = {
+    method: "POST",
+    path: "/v1/x",
+    limitedTo: null,
+    payment: null,
+    body: Buffer.from('{"value":"271828"}'),
+  };
   expect(() => idempotency.begin("acct_a", "k1", asked)).toThrow("another request");
   const next = idempotency.begin("acct_a", "k3", asked);
   if (next.kind === "first") next.attempt.save({ status: 200, body: "{}" });
