@@ -14,10 +14,16 @@ const refused = (reason: string, more: Omit<Refusal, "kind" | "reason"> = {}): R
 
 /**
  * The answer to whoever presented a transaction (docs/contract/api.md, Payments). Another account's transfer looks like
- * one without an invoice: the answer reveals neither that it was credited, nor its depth, nor the invoice.
+ * one without an invoice: the answer reveals neither that it was credited, nor its depth, nor the invoice. `forgotten` is
+ * one that cannot be decided now, nor stored.
  */
-export function answerTo(accountId: string, verdict: Verdict, network: NetworkName): Payment {
+export function answerTo(accountId: string, verdict: Verdict | { kind: "forgotten" }, network: NetworkName): Payment {
   switch (verdict.kind) {
+    case "forgotten":
+      return refused(
+        "the payment cannot be verified right now, and this account has too many undecided ones for it to be remembered; present it again",
+        { retryAfterSeconds: UNAVAILABLE_RETRY_SECONDS },
+      );
     case "unavailable":
       return refused("the payment cannot be verified right now; it is remembered, and credited once it can be", {
         retryAfterSeconds: UNAVAILABLE_RETRY_SECONDS,

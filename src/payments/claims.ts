@@ -25,9 +25,9 @@ export interface Claims {
   find(proof: Proof): Claim | undefined;
   /**
    * Stores an undecided proof, to be checked again and credited when possible. An account may have 20 of them; further
-   * ones must be presented again.
+   * ones must be presented again: false.
    */
-  keep(accountId: string, proof: Proof, reason: string): void;
+  keep(accountId: string, proof: Proof, reason: string): boolean;
   /** Stores what a facilitator settled; false while its transaction is pending for another payer or account. */
   keepSettled(proof: Proof, settled: Settled): boolean;
   /** Stores, for the operator, a proof that was refused although it brought USDC; of several accounts, the last one's. */
@@ -75,7 +75,8 @@ export function createClaims(store: Store, clock: Clock): Claims {
     find,
     keep(accountId, proof, reason) {
       const known = find(proof);
-      if (known?.status === "pending" || countPending(accountId) >= MAX_PENDING) return;
+      if (known?.status === "pending") return true;
+      if (countPending(accountId) >= MAX_PENDING) return false;
       store.transaction(() => {
         const { network, txHash } = proof;
         // What a facilitator settled remains its account's claim.
@@ -85,6 +86,7 @@ export function createClaims(store: Store, clock: Clock): Claims {
           .onConflictDoUpdate({ target: [claims.chainId, claims.txHash], set: again })
           .run();
       });
+      return true;
     },
     keepSettled(proof, settled) {
       const known = find(proof);

@@ -139,9 +139,11 @@ export function createPayments(parts: PaymentParts): Payments {
 
   async function judge(accountId: string, proof: Proof, look: Promise<Verdict>, limitMs: number): Promise<Payment> {
     const verdict: Verdict = (await withTimeout(look, limitMs)) ?? UNAVAILABLE;
-    const answer = answerTo(accountId, verdict, proof.network);
+    let answer = answerTo(accountId, verdict, proof.network);
     // Even after a credit: another transfer of the transaction may still have to wait.
-    if (!isDecided(verdict)) claims.keep(accountId, proof, answer.kind === "refused" ? answer.reason : MORE_TO_COME);
+    const reason = answer.kind === "refused" ? answer.reason : MORE_TO_COME;
+    const isKept = isDecided(verdict) || claims.keep(accountId, proof, reason);
+    if (!isKept && verdict.kind === "unavailable") answer = answerTo(accountId, { kind: "forgotten" }, proof.network);
     const unclaimed = isDecided(verdict) ? describeUnclaimed(verdict) : null;
     if (unclaimed !== null) claims.keepRefused(accountId, proof, unclaimed);
     const reported = report(accountId, proof);
