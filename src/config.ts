@@ -1,5 +1,6 @@
 import { accessSync, constants, readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
+import { NETWORK_NAMES, NETWORKS } from "./chain/networks.ts";
 import { isSetting, keyOf, type Setting } from "./config/forms.ts";
 import { SETTINGS } from "./config/settings.ts";
 import { messageOf } from "./lib/message-of.ts";
@@ -106,7 +107,7 @@ const digestOf = (text: string): string => new Bun.CryptoHasher("sha256").update
 
 /** Settings that are valid alone but contradict each other, or name what is not there. An invalid one is undefined here. */
 function clashes(config: Partial<Config>): string[] {
-  const { model, openAiBaseUrl, modelPrices, smtpUrl, mailFrom, facilitatorUrl, minimumTopUp, otel } = config;
+  const { model, openAiBaseUrl, modelPrices, smtpUrl, mailFrom, facilitatorUrl, minimumTopUp, otel, wallet } = config;
   const problems: string[] = [];
   const prices = typeof modelPrices === "string" ? readModelPrices(modelPrices) : new Map();
   if (typeof prices === "string") problems.push(`ROOST_MODEL_PRICES is "${modelPrices}": ${prices}`);
@@ -125,6 +126,14 @@ function clashes(config: Partial<Config>): string[] {
         "is set and it settles 1.00 at a time",
     );
   }
+  const address = wallet?.toLowerCase();
+  const contractOf = NETWORK_NAMES.find((name) => NETWORKS[name].asset.toLowerCase() === address);
+  if (contractOf !== undefined || address === ZERO_ADDRESS) {
+    const what = contractOf === undefined ? "the zero address" : `the USDC contract of ${contractOf}`;
+    problems.push(
+      `ROOST_WALLET is "${wallet}", ${what}: expected an address of yours, because what is paid there is lost`,
+    );
+  }
   const sendsTraces = typeof otel?.endpoint === "string" || typeof otel?.tracesEndpoint === "string";
   if (sendsTraces && otel.protocol !== undefined && otel.protocol !== "http/protobuf") {
     problems.push(
@@ -134,6 +143,8 @@ function clashes(config: Partial<Config>): string[] {
   }
   return problems;
 }
+
+const ZERO_ADDRESS = `0x${"0".repeat(40)}`;
 
 const IS_URL = /^[a-z0-9]+:\/\//;
 

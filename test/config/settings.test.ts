@@ -53,6 +53,16 @@ test.each([60, 80, 120])("the help fits a terminal of %i columns", (columns) => 
   expect(long).toEqual([]);
 });
 
+test.each([
+  ["0x0000000000000000000000000000000000000000", "the zero address"],
+  ["0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913", "the USDC contract of base"],
+  ["0x3c499c542cef5e3811e1192ce70d8cc03d5c3359", "the USDC contract of polygon"],
+])("ROOST_WALLET may not be %s, %s: what is paid there is lost", (address, what) => {
+  expect(() => loadConfig({ ROOST_DATA_DIR: "/nowhere", ROOST_WALLET: address })).toThrow(
+    `ROOST_WALLET is "${address}", ${what}: expected an address of yours`,
+  );
+});
+
 test("every default is valid", () => {
   expect(() => loadConfig({ ROOST_DATA_DIR: "/nowhere" })).not.toThrow();
 });
