@@ -220,7 +220,7 @@ export function shortSize(bytes: number): string {
   return `${(bytes / 1024 ** power).toFixed(power === 0 ? 0 : 1)} ${UNITS[power]}`;
 }
 
-export { cents, shortMoney } from "../lib/money.ts";
+export { balanceCents, cents, shortMoney } from "../lib/money.ts";
 
 /** `2026-11-21 10:00Z`, from milliseconds or the API's format; a dash for null. */
 export const shortTime = (time: number | string | null): string =>

@@ -26,9 +26,14 @@ export const shortMoney = (amount: Micros | string): string =>
 /**
  * To the nearest cent, for people: `"9.999786"` → `"10.00"`, `"0.000017"` → `"under 0.01"`. Not for negative amounts.
  */
-export function cents(amount: string): string {
+export const cents = (amount: string): string => wholeCents(amount, 5_000n);
+
+/** The same for a balance, rounded down: it must not look like enough where a little is missing. */
+export const balanceCents = (amount: string): string => wholeCents(amount, 0n);
+
+function wholeCents(amount: string, more: Micros): string {
   const micros = parseMoney(amount) ?? 0n;
-  const rounded = (micros + 5_000n) / 10_000n;
+  const rounded = (micros + more) / 10_000n;
   if (rounded === 0n && micros > 0n) return "under 0.01";
   const digits = rounded.toString().padStart(3, "0");
   return `${digits.slice(0, -2)}.${digits.slice(-2)}`;

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { base62 } from "../../src/lib/base62.ts";
 import { everyStep } from "../../src/lib/every-step.ts";
 import { isId, newId } from "../../src/lib/id.ts";
-import { cents, formatMoney, parseMoney } from "../../src/lib/money.ts";
+import { balanceCents, cents, formatMoney, parseMoney } from "../../src/lib/money.ts";
 import { withoutEnd } from "../../src/lib/without-end.ts";
 
 test("the end of a text is cut off as far as it has these characters alone", () => {
@@ -55,6 +55,14 @@ describe("money", () => {
       "0.01",
       "0.00",
       "1.00",
+    ]);
+    expect(["9.999786", "0.496100", "0.009999", "0.010000", "0.000000", "10.000000"].map(balanceCents)).toEqual([
+      "9.99",
+      "0.49",
+      "under 0.01",
+      "0.01",
+      "0.00",
+      "10.00",
     ]);
     expect([parseMoney("0.03"), parseMoney("5"), parseMoney("999999999.999999")]).toEqual([
       30_000n,

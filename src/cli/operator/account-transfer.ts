@@ -4,7 +4,7 @@ import { CURRENCY, formatMoney } from "../../lib/money.ts";
 import { nextAddress } from "../../payments/lost-wallet.ts";
 import { creditUnclaimed } from "../../payments/unclaimed-transfer.ts";
 import { Failure } from "../failure.ts";
-import { cents, printJson, say } from "../output.ts";
+import { balanceCents, printJson, say } from "../output.ts";
 import { type AccountOptions, findAccount, showAccountRecord } from "./account-record.ts";
 import { withData } from "./data-folder.ts";
 import { readEmail } from "./email.ts";
@@ -50,6 +50,6 @@ export function creditTransfer(
     });
     const account = showAccountRecord(findAccount(parts, address), parts);
     if (options.json) printJson(account);
-    else say(`Credited ${amount} ${CURRENCY} to ${account.email}: the balance is ${cents(account.balance)}.`);
+    else say(`Credited ${amount} ${CURRENCY} to ${account.email}: the balance is ${balanceCents(account.balance)}.`);
   });
 }

@@ -4,7 +4,7 @@ import { isoTime } from "../../lib/clock.ts";
 import { CURRENCY, formatMoney, type Micros } from "../../lib/money.ts";
 import { LIMIT_NAMES } from "../../limits/schema.ts";
 import { type AccountSummary, readAccountSummary } from "../../payments/account-summary.ts";
-import { cents, printFields, printJson, printTable, say, shortMoney, shortTime } from "../output.ts";
+import { balanceCents, printFields, printJson, printTable, say, shortMoney, shortTime } from "../output.ts";
 import {
   type AccountOptions,
   findAccount,
@@ -36,7 +36,7 @@ export function listAccounts(options: AccountOptions): Promise<void> {
         shown.map(({ email, name, balance, suspendedAt, createdAt, accountId }) => [
           email,
           name,
-          cents(balance),
+          balanceCents(balance),
           suspendedAt === null ? "active" : "suspended",
           shortTime(createdAt),
           accountId,
@@ -118,7 +118,7 @@ function print(
     ["Name", account.name],
     ["ID", account.accountId],
     ["Status", account.suspendedAt === null ? "active" : `suspended since ${shortTime(account.suspendedAt)}`],
-    ["Balance", `${cents(account.balance)} ${CURRENCY}`],
+    ["Balance", `${balanceCents(account.balance)} ${CURRENCY}`],
     ["Owed", `${shortMoney(account.owed)} ${CURRENCY}`],
     ["This month", `${shortMoney(account.spentThisMonth)} ${CURRENCY}`],
     ["Monthly limit", monthlyLimit === null ? "none" : `${shortMoney(monthlyLimit)} ${CURRENCY}`],
@@ -167,7 +167,9 @@ export function creditAccount(
     });
     if (options.json) printJson(account);
     else
-      say(`Credited ${shortMoney(amount)} ${CURRENCY} to ${account.email}: the balance is ${cents(account.balance)}.`);
+      say(
+        `Credited ${shortMoney(amount)} ${CURRENCY} to ${account.email}: the balance is ${balanceCents(account.balance)}.`,
+      );
   });
 }
 

@@ -1,4 +1,4 @@
-import { cents, colours, note, printFields, printJson, say, shortTime } from "../output.ts";
+import { balanceCents, colours, note, printFields, printJson, say, shortTime } from "../output.ts";
 import { type Client, createClient, isRefusal, loginAt, type Records } from "./client.ts";
 import { findLogin, openClient, type ServerOptions, serverOf } from "./credentials.ts";
 
@@ -57,7 +57,7 @@ function fieldsOf({ account, billing, instances }: Own): Fields {
   const until = empty === null ? "" : `, empty at ${shortTime(empty)} at the current rate`;
   return [
     ["Account", account.email],
-    ...(isFree ? [] : ([["Balance", `${cents(account.balance)} ${account.currency}${until}`]] satisfies Fields)),
+    ...(isFree ? [] : ([["Balance", `${balanceCents(account.balance)} ${account.currency}${until}`]] satisfies Fields)),
     ["Instances", `${instances.length}, ${running} running`],
     ["Agents", String(agents)],
   ];

@@ -1,6 +1,6 @@
 import { DAY_MS, dayOf } from "../../lib/calendar.ts";
 import { formatMoney } from "../../lib/money.ts";
-import { cents, colours, printFields, printJson, printTable, say, shortMoney, shortTime } from "../output.ts";
+import { balanceCents, colours, printFields, printJson, printTable, say, shortMoney, shortTime } from "../output.ts";
 import { barsOf } from "./bars.ts";
 import type { Client, Records } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
@@ -40,7 +40,7 @@ export async function showBilling(options: ServerOptions & { json?: true }): Pro
       shortTime(createdAt),
       type,
       shortMoney(amount),
-      cents(balanceAfter),
+      balanceCents(balanceAfter),
       instanceId === null ? (txHash === null ? "-" : `${network} ${txHash}`) : (names.get(instanceId) ?? instanceId),
     ]),
     "Nothing was credited or used yet.",
@@ -54,7 +54,7 @@ function fieldsOf(billing: Records["Billing"], url: string): [name: string, valu
   const price = `${shortMoney(pricePerHour)} ${currency} an hour for each running instance`;
   const owedField: [string, string] = ["Owed", `${shortMoney(owed)} ${currency}, taken of the next payment`];
   return [
-    ["Balance", `${cents(balance)} ${currency}`],
+    ["Balance", `${balanceCents(balance)} ${currency}`],
     ...(Number(owed) > 0 ? [owedField] : []),
     ["Price", Number(pricePerHour) === 0 ? "this host does not charge" : price],
     ["Running", runningInstances === 0 ? "nothing" : running],

@@ -1,5 +1,5 @@
 import { hostname } from "node:os";
-import { cents, note, printJson, say } from "../output.ts";
+import { balanceCents, note, printJson, say } from "../output.ts";
 import { type Client, createClient, DEFAULT_URL, explainError, isRefusal, type Records, RoostError } from "./client.ts";
 import { loginOf, type ServerOptions, saveLogin, withEnvironment } from "./credentials.ts";
 import { openPrompt, type Prompt } from "./prompt.ts";
@@ -23,7 +23,10 @@ export async function login(options: LoginOptions): Promise<void> {
   const key = profile === undefined ? usual.key : typed.key;
   const account = key === undefined ? await signIn(url, options) : await saveKey(url, key, profile);
   if (options.json) printJson(account);
-  else say(`Signed in to ${url} as ${account.email}: the balance is ${cents(account.balance)} ${account.currency}.`);
+  else
+    say(
+      `Signed in to ${url} as ${account.email}: the balance is ${balanceCents(account.balance)} ${account.currency}.`,
+    );
 }
 
 async function saveKey(url: string, key: string, profile: string | undefined): Promise<Records["Account"]> {

@@ -1,4 +1,4 @@
-export { cents } from "../../lib/money.ts";
+export { balanceCents, cents } from "../../lib/money.ts";
 
 /** An amount as the API writes it, in micro-USDC. */
 const microsOf = (amount: string): bigint => {
