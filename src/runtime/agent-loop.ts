@@ -81,6 +81,7 @@ async function* steps(run: RunInput, parts: LoopParts): AsyncGenerator<LoopEvent
     shown?.end(step.text);
     if (yield* makeCalls(at + 1, step, parts, transcript)) return { kind: "waiting" };
   }
+  const ownId = createCallIds(run.journal);
   let shrinks = 0;
   let current = buildPrompt(yield* compact(run, parts));
   let isCounted = run.firstStepCounted ?? false;
@@ -92,6 +93,7 @@ async function* steps(run: RunInput, parts: LoopParts): AsyncGenerator<LoopEvent
     try {
       const messages = [...toMessages(current), ...transcript.messages];
       answer = yield* oneStep(streamModel(messages, signal, "answer", current.kept.places), shown);
+      for (const call of answer.calls) call.id = ownId(call.id, step);
     } catch (error) {
       const overflow = error instanceof ModelError ? error.overflow : undefined;
       if (!overflow || ++shrinks > MAX_SHRINKS) throw error;
@@ -128,6 +130,17 @@ const invalidOutput = (fault: string): RunOutcome => ({
   code: "output_invalid",
   message: `the model did not answer in the form that was asked for: ${fault}; ask in other words, simplify the schema, or give the agent a stronger model`,
 });
+
+/** Servers number the calls of each answer anew. Whoever follows a run tells its calls apart by their ids. */
+function createCallIds(journal: readonly JournalStep[]): (id: string, step: number) => string {
+  const taken = new Set(journal.flatMap(({ calls }) => calls.map(({ id }) => id)));
+  return (id, step) => {
+    let own = id;
+    while (taken.has(own)) own = `${own}_${step}`;
+    taken.add(own);
+    return own;
+  };
+}
 
 interface StepAnswer extends JournalStep {
   finish: FinishReason;

@@ -168,7 +168,8 @@ async function attempt(world: World, lives: number, acts: boolean): Promise<Loop
       world.asked.push(structuredClone(messages));
       const answer = script.answers[step - 1] ?? { pieces: [], calls: [] };
       for (const text of answer.pieces) yield [{ type: "text", text }];
-      yield answer.calls.map((call) => ({ type: "tool_call", call }));
+      // Servers restart their call ids with each answer.
+      yield answer.calls.map((call, at) => ({ type: "tool_call", call: { ...call, id: `call_${at}` } }));
     },
     async callTool(call: ToolCall) {
       const at = `${step}/${call.id}`;
@@ -256,11 +257,7 @@ const input = fc.oneof(
   fc.constant(""),
   fc.string({ unit: "binary" }),
 );
-const calls = (least: number) =>
-  fc
-    .array(input, { minLength: least, maxLength: 12 })
-    // Servers restart their call ids with each answer.
-    .map((inputs) => inputs.map((text, at) => ({ id: `call_${at}`, name: "", input: text })));
+const inputs = fc.array(input, { minLength: 1, maxLength: 12 });
 const pieces = fc.array(fc.oneof(fc.constantFrom("a", "ab", "aa", " "), fc.string({ minLength: 1 })), { maxLength: 3 });
 const fate = fc.oneof(
   { weight: 8, arbitrary: fc.constant("no" as const) },
@@ -268,7 +265,7 @@ const fate = fc.oneof(
 );
 const script = fc
   .record({
-    steps: fc.array(fc.record({ pieces, calls: calls(1) }), { maxLength: MAX_STEPS + 1 }),
+    steps: fc.array(fc.record({ pieces, inputs }), { maxLength: MAX_STEPS + 1 }),
     last: pieces,
     reads: fc.array(fc.boolean(), { minLength: MAX_STEPS, maxLength: MAX_STEPS }),
     waits: fc.array(fate, { minLength: 1, maxLength: 12 }),
@@ -276,11 +273,16 @@ const script = fc
     prunes: fc.boolean(),
   })
   .map(({ steps, last, ...others }): Script => {
-    // No two calls are the same: that would be a loop.
-    const answers = steps.map((step, at) => ({
-      ...step,
-      calls: step.calls.map((call) => ({ ...call, name: `act_${at}_${call.id}` })),
-    }));
+    const taken = new Set<string>();
+    const answers = steps.map(({ pieces, inputs }, at) => {
+      // No two calls are the same: that would be a loop. And each has an id of its own.
+      const calls = inputs.map((input, place) => {
+        const id = taken.has(`call_${place}`) ? `call_${place}_${at + 1}` : `call_${place}`;
+        return { id, name: `act_${at}_call_${place}`, input };
+      });
+      for (const { id } of calls) taken.add(id);
+      return { pieces, calls };
+    });
     return { answers: [...answers, { pieces: last, calls: [] }], ...others };
   });
 const crashes = fc.array(fc.record({ lives: fc.nat({ max: 100 }), acts: fc.boolean() }), { maxLength: 6 });

@@ -274,6 +274,22 @@ test("each call names its step, and the first of a step lists the following ones
   ]);
 });
 
+test("each call of a run has an id of its own, also where the server numbers the calls of each answer anew", async () => {
+  const journal = [
+    { text: "", calls: [{ id: "c0", name: "now", input: "{}", result: { output: "1", isError: false } }] },
+  ];
+  const { events, asked } = await play({
+    run: { journal },
+    answers: [[[call("c0"), call("c1")]], [[call("c0")]], [text("Done.")]],
+  });
+  const started = events.flatMap((event) => (event.type === "tool.started" ? event.toolCallId : []));
+  expect(started).toEqual(["c0_2", "c1", "c0_3"]);
+  expect(events.flatMap((event) => (event.type === "tool.completed" ? event.toolCallId : []))).toEqual(started);
+  // The model's own server gets them back as they are told.
+  const told = asked.at(-1)?.flatMap((message) => (message.role === "tool" ? message.toolCallId : []));
+  expect(told).toEqual(["c0", ...started]);
+});
+
 test("calls that an earlier attempt did not make are made before the model is called again", async () => {
   const calls = [made("a", "noon"), { ...made("b", ""), result: null }, { ...made("c", ""), result: null }];
   const { events, tools, asked } = await play({

@@ -32,12 +32,12 @@ export function makeSteps(instanceId: string): Steps {
   const compacted = make("p", "soft");
   compacted.hidden = true;
   const element = make("div", "agent-steps", plan, compacted, fold);
-  /** By the model's id: some servers number their calls anew with each answer. */
+  /** By id, the latest: in runs of older versions, each answer may have numbered its calls anew. */
   const calls = new Map<string, Call>();
   const names = new Set<string>();
 
   function begin(id: string, name: string, input: unknown): void {
-    // After a wait or a restart, a call starts again.
+    // After a wait, a call starts again.
     if (calls.get(id)?.isOver === false) return;
     const state = make("small", "soft", "…");
     const inside = make("details", "", make("summary", "", make("code", "", name), ` ${briefOf(input)} `, state));

@@ -92,7 +92,7 @@ function readSteps(own: readonly StoredEvent[], steps: JournalStep[]) {
       latest = step;
     } else if (type === "tool.completed") {
       const { toolCallId, output, isError } = JSON.parse(data) as Completed;
-      // The latest with this id: some servers restart their call ids with each answer.
+      // The latest with this id: in runs of older versions, each answer may have numbered its calls anew.
       const call = [...open].findLast(({ id }) => id === toolCallId);
       if (!call) continue;
       call.result = { output, isError };
