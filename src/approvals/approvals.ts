@@ -102,6 +102,19 @@ export function createApprovals(parts: ApprovalParts): Approvals {
   const mayBeSeen = ({ instanceId }: Caller, approval: Approval) =>
     instanceId === null || instanceId === approval.instanceId;
 
+  const expireDue = () =>
+    expireAll({
+      store,
+      due: (limit) => queries.due(clock.now(), limit),
+      idOf: ({ approvalId }) => approvalId,
+      expire(approval) {
+        const expired = close(approval, { status: "expired", ...NOBODY });
+        resume(approval.runId, approval.approvalId, toRun(expired));
+      },
+      failed: (err, { runId, approvalId }) =>
+        log.error({ err, runId, approvalId }, "an approval could not be closed; it is tried again"),
+    });
+
   return {
     get(caller, approvalId) {
       const approval = isId("appr", approvalId) ? queries.seen(caller.accountId, approvalId) : undefined;
@@ -111,7 +124,15 @@ export function createApprovals(parts: ApprovalParts): Approvals {
     page: ({ accountId }, filter, before, limit) => queries.page(accountId, filter, before, limit),
     decide(approval, caller, decision) {
       requireFitting(approval, decision);
-      requireOpen(approval, clock.now());
+      const now = clock.now();
+      // What its person is told is true at once. If it cannot be written, it is tried again, and told, with all others.
+      if (isLate(approval, now)) {
+        store.afterCommit(
+          () => {},
+          () => void expireDue().catch(() => {}),
+        );
+      }
+      requireOpen(approval, now);
       if (decision.kind === "approve" && decision.inputHash !== approval.inputHash) {
         throw new AppError(
           "conflict",
@@ -180,18 +201,7 @@ export function createApprovals(parts: ApprovalParts): Approvals {
       const approval = queries.find(approvalId);
       return approval?.status === "approved" ? approval : null;
     },
-    expireDue: () =>
-      expireAll({
-        store,
-        due: (limit) => queries.due(clock.now(), limit),
-        idOf: ({ approvalId }) => approvalId,
-        expire(approval) {
-          const expired = close(approval, { status: "expired", ...NOBODY });
-          resume(approval.runId, approval.approvalId, toRun(expired));
-        },
-        failed: (err, { runId, approvalId }) =>
-          log.error({ err, runId, approvalId }, "an approval could not be closed; it is tried again"),
-      }),
+    expireDue,
     countOpen: queries.countOpen,
   };
 }
@@ -214,8 +224,11 @@ function requireFitting({ kind, questions }: Approval, decision: Decision): void
   }
 }
 
-function requireOpen({ status, decidedBy, expiresAt }: Approval, now: number): void {
-  if (status === "open" && now < expiresAt) return;
+const isLate = ({ status, expiresAt }: Approval, now: number): boolean => status === "open" && now >= expiresAt;
+
+function requireOpen(approval: Approval, now: number): void {
+  const { status, decidedBy } = approval;
+  if (status === "open" && !isLate(approval, now)) return;
   const what = status === "open" ? "expired" : status;
   const by = decidedBy === null ? "" : ` by ${decidedBy}`;
   throw new AppError("conflict", `this approval is not open any more: it was ${what}${by}`);
