@@ -43,7 +43,7 @@ export interface Snapshot {
   close(): Promise<void>;
 }
 
-const LEFT_BEHIND = /^\.(work|verify)-|^\..*\.unfinished$/;
+const LEFT_BEHIND = /^\.(work|verify)-|^\.migration$|^\..*\.unfinished$/;
 
 /** A new folder for work on a backup in the data folder: beside finished ones, on the disk that has room for them. */
 export async function makeWorkFolder(dataDir: string, kind: "work" | "verify"): Promise<string> {

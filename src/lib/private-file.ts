@@ -92,6 +92,25 @@ export function copyPrivateFile(from: string, to: string): void {
   }
 }
 
+/** Whether two files have the same bytes. */
+export function hasSameContent(one: string, other: string): boolean {
+  if (fs.statSync(one).size !== fs.statSync(other).size) return false;
+  const files = [fs.openSync(one, "r")];
+  try {
+    files.push(fs.openSync(other, "r"));
+    for (;;) {
+      const [first, second] = files.map((file) => {
+        const buffer = Buffer.allocUnsafe(COPIED_AT_ONCE);
+        return buffer.subarray(0, fs.readSync(file, buffer));
+      });
+      if (first === undefined || second === undefined || !first.equals(second)) return false;
+      if (first.length === 0) return true;
+    }
+  } finally {
+    for (const file of files) fs.closeSync(file);
+  }
+}
+
 /** Creates a folder that only its owner can enter (0700), and those that it is in, if they are missing. */
 export function makePrivateFolder(path: string): void {
   const parent = dirname(path);

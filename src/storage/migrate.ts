@@ -1,8 +1,15 @@
 import type { Database } from "bun:sqlite";
-import { existsSync, readdirSync, rmSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { existsSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { shortageNow } from "../lib/free-space.ts";
-import { copyPrivateFile, keepOwner, makePrivateFolder, syncFile, syncFolder } from "../lib/private-file.ts";
+import {
+  copyPrivateFile,
+  hasSameContent,
+  keepOwner,
+  makePrivateFolder,
+  syncFile,
+  syncFolder,
+} from "../lib/private-file.ts";
 import { bytesOfCopy, waitForOthers } from "./connection.ts";
 import { catchUp } from "./early-builds.ts";
 import firstLight from "./migrations/0001-first-light.sql" with { type: "text" };
@@ -115,7 +122,7 @@ export function migrate(sqlite: Database, dataDir: string, migrations: readonly 
     migrateAll.exclusive();
   } catch (error) {
     // Each of a service manager's restarts would leave one more.
-    if (copy !== null) for (const path of [copy, auditHeadOf(copy)]) rmSync(path, { force: true });
+    if (copy !== null) removeCopy(copy);
     throw error;
   } finally {
     waitForOthers(sqlite);
@@ -130,20 +137,38 @@ function copyFor(dataDir: string, version: number): string {
   return join(dataDir, "backups", `before-migration-from-${version}-${time}.db`);
 }
 
+/** In the folder of the copies: where one is made until it is whole. */
+const WORK = ".migration";
+
+/** The copy gets its name when it is whole; what attempts that were killed have left goes. */
 function backUpBeforeMigrating(sqlite: Database, dataDir: string, copy: string): void {
   const folder = dirname(copy);
-  makePrivateFolder(folder);
-  const shortage = shortageNow(folder, bytesOfCopy(sqlite));
-  if (shortage !== null) throw new Error(`a copy of the database from before its migration ${shortage}`);
-  // A rollback needs the checkpoint that belongs to the database: the audit log would otherwise seem cut short.
-  if (existsSync(join(dataDir, AUDIT_HEAD))) {
-    copyPrivateFile(join(dataDir, AUDIT_HEAD), auditHeadOf(copy));
+  const work = join(folder, WORK);
+  rmSync(work, { recursive: true, force: true });
+  makePrivateFolder(work);
+  try {
+    const shortage = shortageNow(folder, bytesOfCopy(sqlite));
+    if (shortage !== null) throw new Error(`a copy of the database from before its migration ${shortage}`);
+    const unfinished = join(work, basename(copy));
+    // A rollback needs the checkpoint that belongs to the database: the audit log would otherwise seem cut short.
+    const head = existsSync(join(dataDir, AUDIT_HEAD));
+    if (head) copyPrivateFile(join(dataDir, AUDIT_HEAD), auditHeadOf(unfinished));
+    sqlite.run("VACUUM INTO ?", [unfinished]);
+    keepOwner(folder, unfinished);
+    syncFile(unfinished);
+    const same = copiesBeforeMigrations(dataDir).filter(({ path }) => hasSameContent(path, unfinished));
+    if (head) renameSync(auditHeadOf(unfinished), auditHeadOf(copy));
+    renameSync(unfinished, copy);
+    syncFolder(folder);
+    syncFolder(dataDir);
+    for (const { path } of same) removeCopy(path);
+  } finally {
+    rmSync(work, { recursive: true, force: true });
   }
-  sqlite.run("VACUUM INTO ?", [copy]);
-  keepOwner(folder, copy);
-  syncFile(copy);
-  syncFolder(folder);
-  syncFolder(dataDir);
+}
+
+function removeCopy(copy: string): void {
+  for (const path of [copy, auditHeadOf(copy)]) rmSync(path, { force: true });
 }
 
 const auditHeadOf = (copy: string): string => copy.replace(/db$/, AUDIT_HEAD);

@@ -3,7 +3,13 @@ import { afterEach, beforeEach, expect, spyOn, test } from "bun:test";
 import fs, { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { MIGRATIONS, migrate, SCHEMA_VERSION, schemaVersion } from "../../src/storage/migrate.ts";
+import {
+  copiesBeforeMigrations,
+  MIGRATIONS,
+  migrate,
+  SCHEMA_VERSION,
+  schemaVersion,
+} from "../../src/storage/migrate.ts";
 import { openStore } from "../../src/storage/store.ts";
 import { enlarge, tooMuch } from "../support/too-large.ts";
 
@@ -84,6 +90,56 @@ test("a migration that fails at each of many starts leaves no copies, but those 
     expect(() => migrate(sqlite, dataDir, [FIRST, SECOND, BROKEN])).toThrow("nothing_of_that_name");
   }
   expect(backups()).toEqual(earlier);
+});
+
+/** Dies in a migration of three steps, once its copy is made or while it is. */
+async function dieMigrating(when: "while copying" | "after the copy"): Promise<void> {
+  const program = `
+    import { Database } from "bun:sqlite";
+    import fs from "node:fs";
+    import { migrate } from ${JSON.stringify(join(import.meta.dir, "../../src/storage/migrate.ts"))};
+    const sqlite = new Database(${JSON.stringify(join(dataDir, "roost.db"))}, { strict: true });
+    const die = () => process.kill(process.pid, "SIGKILL");
+    const { fsyncSync } = fs;
+    fs.fsyncSync = (file) => {
+      if (${when === "while copying"} && fs.readlinkSync("/proc/self/fd/" + file).endsWith(".db")) die();
+      fsyncSync(file);
+    };
+    sqlite.transaction = () => ({ exclusive: die });
+    migrate(sqlite, ${JSON.stringify(dataDir)}, ["", ""]);`;
+  const child = Bun.spawn([process.execPath, "-e", program], { stderr: "pipe" });
+  expect(await new Response(child.stderr).text()).toBe("");
+  await child.exited;
+  expect(child.signalCode).toBe("SIGKILL");
+}
+
+test("starts that are killed in a migration leave one copy at the end, and none that is not whole has its name", async () => {
+  migrate(sqlite, dataDir, [FIRST]);
+  writeFileSync(join(dataDir, "audit-head.json"), "{}");
+  await dieMigrating("while copying");
+  expect(copiesBeforeMigrations(dataDir)).toEqual([]);
+  await dieMigrating("after the copy");
+  await dieMigrating("while copying");
+  await dieMigrating("after the copy");
+  const [killed, ...more] = copiesBeforeMigrations(dataDir);
+  expect([killed?.version, more]).toEqual([1, []]);
+  migrate(sqlite, dataDir, [FIRST, SECOND]);
+  const [copy] = copiesBeforeMigrations(dataDir);
+  expect(backups().sort()).toEqual([copy?.auditHead, copy?.path].map((path) => basename(path ?? "")).sort());
+  using kept = new Database(copy?.path, { readonly: true });
+  expect(kept.query("SELECT * FROM notes").all()).toEqual([{ note: "old" }]);
+});
+
+test("a copy of another state of the same schema stays", () => {
+  migrate(sqlite, dataDir, [FIRST]);
+  migrate(sqlite, dataDir, [FIRST, SECOND]);
+  const [first] = backups();
+  sqlite.run("ALTER TABLE notes DROP COLUMN author");
+  sqlite.run("INSERT INTO notes VALUES ('since')");
+  sqlite.run("PRAGMA user_version = 1");
+  migrate(sqlite, dataDir, [FIRST, SECOND]);
+  expect(backups()).toHaveLength(2);
+  expect(backups()).toContain(first ?? "");
 });
 
 test("a copy that cannot be put on disk is removed, and nothing is migrated", () => {
