@@ -143,9 +143,7 @@ export async function readArchive<About>(
     }
   } catch (error) {
     if (other !== null) throw (other as { error: unknown }).error;
-    throw error instanceof ArchiveError
-      ? error
-      : new ArchiveError(`it is damaged: ${messageOf(error)}`, { cause: error });
+    throw error instanceof ArchiveError ? error : damaged(error);
   }
   if (summary === null) throw new ArchiveError("it is incomplete: its end is missing");
   const { files, bytes, sha256 } = tally.end();
@@ -174,12 +172,19 @@ function withErrors(source: Source, onError: (error: unknown) => never): Source 
   };
 }
 
+/** Passes each chunk to `count` first. That it cannot be read is the archive's fault, also where `take` reads it. */
 async function* counted(content: AsyncIterable<Uint8Array>, count: (chunk: Uint8Array) => void) {
-  for await (const chunk of content) {
-    count(chunk);
-    yield chunk;
+  try {
+    for await (const chunk of content) {
+      count(chunk);
+      yield chunk;
+    }
+  } catch (error) {
+    throw damaged(error);
   }
 }
+
+const damaged = (cause: unknown): ArchiveError => new ArchiveError(`it is damaged: ${messageOf(cause)}`, { cause });
 
 async function readSummary<About>(content: AsyncIterable<Uint8Array>, size: number): Promise<Summary<About>> {
   if (size > MAX_SUMMARY_BYTES) throw new ArchiveError(`its ${SUMMARY_FILE} is too large`);

@@ -123,6 +123,26 @@ test("no damage goes unnoticed: neither a changed byte nor a missing end", async
   }
 });
 
+test("an encrypted archive that is damaged after its beginning is said to be so, wherever that is", async () => {
+  const noise = Buffer.concat(Array.from({ length: 8 }, () => crypto.getRandomValues(new Uint8Array(60_000))));
+  const archive = await pack({ "f/a": noise }, "correct horse");
+  const reading = (bytes: Uint8Array<ArrayBuffer>) =>
+    refusal(readArchive(new Blob([bytes]), "correct horse", ({ content }) => toTheEnd(content)));
+  const toTheEnd = async (content: AsyncIterable<Uint8Array>) => {
+    for await (const _ of content);
+  };
+  const changed = archive.slice();
+  changed[300_000] = (changed[300_000] ?? 0) ^ 0x10;
+  expect(await reading(changed)).toStartWith("it is damaged: ");
+  expect(await reading(archive.slice(0, 300_000))).toStartWith("it is damaged: ");
+});
+
+test("what fails while an archive is read, and is not the archive's fault, is said as it is", async () => {
+  const archive = new Blob([await pack({ "f/a": Buffer.from("hello") })]);
+  const failing = readArchive(archive, null, () => Promise.reject(new Error("the disk is full")));
+  await expect(failing).rejects.toThrow(/^the disk is full$/);
+});
+
 test("a file that is no backup is refused", async () => {
   expect(await refusal(read(new Uint8Array(Buffer.from("SQLite format 3"))))).toBe("it is not a backup of Roost");
   expect(await refusal(read(new Uint8Array()))).toBe("it is not a backup of Roost");
