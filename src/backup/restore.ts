@@ -7,6 +7,7 @@ import { shortageOf } from "../lib/free-space.ts";
 import { messageOf } from "../lib/message-of.ts";
 import { makePrivateFolder, syncFolder } from "../lib/private-file.ts";
 import { describeSystemError } from "../lib/system-error.ts";
+import { holdFile } from "../storage/lock.ts";
 import { SCHEMA_VERSION } from "../storage/migrate.ts";
 import { type ArchivedFile, ArchiveError, readArchive, type Source, type Summary } from "./archive.ts";
 import type { OnProgress } from "./create.ts";
@@ -116,6 +117,8 @@ const UNFINISHED = /^\.restore-/;
 /** A restore whose files are complete, and on their way into the data folder; `NAMES` lists them. */
 const MOVING = ".restore-moving";
 const NAMES = "names.json";
+/** Held by the only restore into a folder. */
+const LOCK = ".restore-lock";
 
 /** What may be in the folder before: an interrupted restore, the keys that the backup lacks, a new disk's own folder. */
 const mayBeThere = (name: string): boolean =>
@@ -126,11 +129,34 @@ const mayBeThere = (name: string): boolean =>
  * or none. Throws an error that says why not.
  */
 export async function restoreBackup(dataDir: string, options: RestoreOptions): Promise<Restored> {
+  // What is in the way stays untouched; but another restore, or one that was killed, may be moving its files in.
+  if (!existsSync(join(dataDir, MOVING))) requireEmpty(dataDir, options.mayStay);
+  return whileHolding(dataDir, () => restoreAlone(dataDir, options));
+}
+
+/** Does the work while no other process restores into the folder. */
+async function whileHolding<T>(dataDir: string, work: () => Promise<T>): Promise<T> {
+  const lock = join(dataDir, LOCK);
+  const hold = await mkdir(dataDir, { recursive: true, mode: 0o700 })
+    .then(() => holdFile(lock))
+    .catch((error: unknown) => {
+      throw describeSystemError(`${dataDir} cannot be written`, error);
+    });
+  if (hold === null) throw new Error(`another restore into ${dataDir} is under way; wait until it has ended`);
+  try {
+    return await work();
+  } finally {
+    await rm(lock, { force: true });
+    hold.release();
+  }
+}
+
+async function restoreAlone(dataDir: string, options: RestoreOptions): Promise<Restored> {
   await takeBack(dataDir);
   requireEmpty(dataDir, options.mayStay);
   const folder = join(dataDir, `.restore-${randomUUID()}`);
   try {
-    await mkdir(folder, { recursive: true, mode: 0o700 });
+    await mkdir(folder, { mode: 0o700 });
     await removeUnfinished(dataDir, folder);
     const restored = await unpack(folder, options, { durably: true });
     const twice = restored.keys.find((name) => existsSync(join(dataDir, name)));
@@ -181,6 +207,6 @@ function requireEmpty(dataDir: string, mayStay: readonly string[] = []): void {
 async function removeUnfinished(dataDir: string, besides: string): Promise<void> {
   for (const name of await readdir(dataDir)) {
     const path = join(dataDir, name);
-    if (UNFINISHED.test(name) && path !== besides) await rm(path, { recursive: true, force: true });
+    if (UNFINISHED.test(name) && name !== LOCK && path !== besides) await rm(path, { recursive: true, force: true });
   }
 }
