@@ -50,17 +50,31 @@ export async function unpack(
   { durably }: { durably: boolean },
 ): Promise<Restored> {
   let done = 0;
+  /** What there is no room for. */
+  let lacking: { bytes: number; shortage: string } | null = null;
   const made = new Set<string>();
-  const summary = await readArchive<Contents>(archive, passphrase, async (file) => {
+  const reading = readArchive<Contents>(archive, passphrase, async (file) => {
     if (!isSafe(file.name)) throw new ArchiveError(`it holds "${file.name}", which no backup of Roost has`);
-    const shortage = await shortageOf(folder, file.size);
-    if (shortage !== null) throw new Error(`its ${file.name} ${shortage}`);
-    await writeFile(folder, file, made, durably);
+    const shortage = lacking?.shortage ?? (await shortageOf(folder, file.size));
+    if (shortage !== null) {
+      // The rest is only read: whoever frees space has to know how much all of it needs, which the archive says nowhere.
+      lacking = { bytes: (lacking?.bytes ?? 0) + file.size, shortage };
+      for await (const _ of file.content);
+    } else await writeFile(folder, file, made, durably);
     done += file.size;
     onProgress(done, Math.max(done, size));
   });
+  const summary = await reading.catch(async (error: unknown) => {
+    if (lacking === null || !(error instanceof ArchiveError)) throw error;
+    throw await noRoomFor(folder, lacking);
+  });
+  if (lacking !== null) throw await noRoomFor(folder, lacking);
   if (durably) for (const one of made) syncFolder(one);
   return checked(folder, summary);
+}
+
+async function noRoomFor(folder: string, { bytes, shortage }: { bytes: number; shortage: string }): Promise<Error> {
+  return new Error(`the rest of it ${(await shortageOf(folder, bytes)) ?? shortage}`);
 }
 
 async function writeFile(

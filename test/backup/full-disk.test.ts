@@ -1,9 +1,11 @@
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
+import { randomUUID } from "node:crypto";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createTarPacker } from "modern-tar";
+import { writeArchive } from "../../src/backup/archive.ts";
 import { createBackup } from "../../src/backup/create.ts";
 import { openDestination } from "../../src/backup/destination.ts";
 import { restoreBackup } from "../../src/backup/restore.ts";
@@ -54,6 +56,31 @@ test.skipIf(!canMount)("an archive stops growing before it has filled the disk o
   mkdirSync(disk);
   const run = Bun.spawn([...mounted("size=300m", disk), process.execPath, path, disk], { stdout: "pipe" });
   expect(await new Response(run.stdout).text()).toMatch(NO_ROOM);
+  expect(await run.exited).toBe(0);
+});
+
+test.skipIf(!canMount)("a restore without room says how much all that is missing needs", async () => {
+  async function* files() {
+    for (const megabytes of [0, 20, 30, 10, 0]) {
+      const content = new Blob([new Uint8Array(megabytes * 1e6)]);
+      const name = `instances/inst_a/agents/a/${randomUUID()}`;
+      yield { name, size: content.size, modifiedAtMs: 0, content: content.stream() };
+    }
+  }
+  const file = join(dataDir, "a.tar.zst");
+  await Bun.write(file, new Response(await writeArchive(files(), () => ({}), null)));
+  const program = `
+    import { restoreBackup } from ${JSON.stringify(join(import.meta.dir, "../../src/backup/restore.ts"))};
+    const [file, folder] = process.argv.slice(-2);
+    const archive = Bun.file(file);
+    const restoring = restoreBackup(folder, { archive, size: archive.size, passphrase: null });
+    console.log(await restoring.catch((error) => error.message));`;
+  const path = join(dataDir, "program.ts");
+  writeFileSync(path, program);
+  const disk = join(dataDir, "disk");
+  mkdirSync(disk);
+  const run = Bun.spawn([...mounted("size=300m", disk), process.execPath, path, file, disk], { stdout: "pipe" });
+  expect(await new Response(run.stdout).text()).toMatch(/^the rest of it needs 40 MB, and 269 MB must stay free, but/);
   expect(await run.exited).toBe(0);
 });
 
