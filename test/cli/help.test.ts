@@ -74,8 +74,8 @@ test("help of a command within another is that command's", async () => {
   const asked = await run(home, ["help", "agent", "edit"]);
   const option = await run(home, ["agent", "edit", "--help"]);
   home.remove();
-  expect(asked).toMatchObject({ code: 0, output: expect.stringContaining("Usage: roost agent edit ") });
-  expect(asked.output).toBe(option.output);
+  expect([asked.code, asked.output]).toEqual([0, option.output]);
+  expect(asked.output).toStartWith("Usage: roost agent edit ");
 });
 
 test("completion is set up in an empty home as its help says", async () => {
