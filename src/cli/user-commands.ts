@@ -95,7 +95,7 @@ export function addUserCommands(program: Command): void {
     (await import("./user/billing.ts")).showBilling(options),
   );
 
-  addUsageCommand(asJson(group("usage", "show what models took: tokens by day, and by agent, instance or model")));
+  addUsageCommand(asJson(group("usage", "show what models used: tokens by day, and by agent, instance or model")));
 
   function addProfileCommands(profile: Command): void {
     const local = (name: string, description: string): Command =>

@@ -44,7 +44,7 @@ export const models = {
   delegatedTokens: whole(
     "ROOST_DELEGATED_TOKENS",
     2_000_000,
-    "tokens that all runs may take together which the answer to one message asks other agents and copies for",
+    "tokens that other agents and copies may use, all together, for the answer to one message",
     { min: 0, max: 9e12 },
   ),
   /** Null for half of the memory. */

@@ -17,7 +17,7 @@ export interface UsageOptions extends ServerOptions {
 
 const DEFAULT_DAYS = 14;
 
-/** `roost usage`: what models took, by day as bars, and by agent, instance or model; as JSON, the API's records. */
+/** `roost usage`: what models used, by day as bars, and by agent, instance or model; as JSON, the API's records. */
 export async function showUsage({ by = "agent", days = DEFAULT_DAYS, ...options }: UsageOptions): Promise<void> {
   const client = openClient(options);
   const now = Date.now();
