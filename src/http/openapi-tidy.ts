@@ -11,8 +11,8 @@ export function tidy(json: z.core.JSONSchema.BaseSchema, schema: z.core.$ZodType
   const [only, other] = forms;
   const { discriminator } = schema.def;
   if (only && !other) Object.assign(json, only, rest);
-  // Where one of the forms may leave out what tells them apart, a value may have several.
-  else if (forms.some(({ required }) => !required?.includes(discriminator))) json.anyOf = forms;
+  // Where one of the forms may leave out what tells them apart, a value may have several. One with a name never does.
+  else if (forms.some(({ $ref, required }) => !$ref && !required?.includes(discriminator))) json.anyOf = forms;
   else return;
   delete json.oneOf;
 }

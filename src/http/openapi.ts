@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { recordName } from "../lib/record.ts";
 import type { Access } from "../limits/caller.ts";
 import {
   HEADERS,
@@ -14,6 +13,7 @@ import {
 } from "./openapi-components.ts";
 import { exampleOf } from "./openapi-examples.ts";
 import { FAILURES, type FailureName, failureResponse, responseName, rpcResponses } from "./openapi-failures.ts";
+import { type Names, recordsOf } from "./openapi-records.ts";
 import { eventsOf, OPENAI_EVENTS, RPC_EVENTS } from "./openapi-streams.ts";
 import { tidy } from "./openapi-tidy.ts";
 import type { Route } from "./route.ts";
@@ -243,31 +243,6 @@ function failureResponses(routes: readonly Route[]): Json {
   const everywhere: FailureName[][] = [["not_found"], ["rate_limited"]];
   const lists = [...everywhere, ...routes.flatMap((route) => [...failuresOf(route).values()])];
   return Object.fromEntries(lists.map((names) => [responseName(names), failureResponse(names)]));
-}
-
-/** The schemas that have a name in the document. */
-type Names = ReadonlyMap<z.ZodType, string>;
-
-/** The records that GETs return, with their names: first those of single things, then those of lists. */
-function recordsOf(routes: readonly Route[]): Names {
-  const answers = routes.flatMap(({ method, answer }) =>
-    method === "GET" && answer instanceof z.ZodType ? answer : [],
-  );
-  const names = new Map<z.ZodType, string>();
-  const items = answers.flatMap((answer) => pageItem(answer) ?? []);
-  for (const schema of [...answers, ...items, ...routes.flatMap(({ events }) => events ?? [])]) {
-    const name = recordName(schema);
-    if (name !== undefined) names.set(schema, name);
-  }
-  if (new Set(names.values()).size < names.size) throw new TypeError("two records have one name");
-  return names;
-}
-
-/** The schema of a list's records; null if the answer is not a list. */
-function pageItem(answer: z.ZodType): z.ZodType | null {
-  if (!(answer instanceof z.ZodObject)) return null;
-  const { data } = answer.shape as { data?: unknown };
-  return data instanceof z.ZodArray ? (data.element as z.ZodType) : null;
 }
 
 const schemaOf = (schema: z.ZodType, io: "input" | "output", names: Names): Json => {

@@ -7,10 +7,20 @@ const names = new WeakMap<z.ZodType, string>();
  * clients. Its schema is made when it is first looked into, since a server's start needs none of them.
  */
 export function record<S extends z.ZodType>(name: string, make: () => S): z.ZodLazy<S> {
-  const schema = z.lazy(make);
+  let made: S | undefined;
+  const schema = z.lazy(() => {
+    made ??= make();
+    return made;
+  });
   names.set(schema, name);
   return schema;
 }
 
-/** Undefined if the schema is not a record. */
+/** Gives one of a record's forms a name too: generators of clients would call it by its place among them. */
+export function form<S extends z.ZodType>(name: string, schema: S): S {
+  names.set(schema, name);
+  return schema;
+}
+
+/** Undefined if the schema is neither a record nor one of its forms. */
 export const recordName = (schema: z.ZodType): string | undefined => names.get(schema);

@@ -2316,7 +2316,8 @@ export interface components {
             /** Format: date-time */
             updatedAt: string;
         };
-        AgentEvent: {
+        AgentEvent: components["schemas"]["RunEvent"] | components["schemas"]["RunWaitingEvent"] | components["schemas"]["MessageDeltaEvent"] | components["schemas"]["ToolStartedEvent"] | components["schemas"]["ToolCompletedEvent"] | components["schemas"]["ContextCompactedEvent"] | components["schemas"]["ContextCompactionFailedEvent"] | components["schemas"]["PlanUpdatedEvent"] | components["schemas"]["DelegationStartedEvent"] | components["schemas"]["ApprovalEvent"] | components["schemas"]["MessageCompletedEvent"] | components["schemas"]["RunFailedEvent"] | components["schemas"]["ScheduleFailingEvent"] | components["schemas"]["BudgetWarningEvent"] | components["schemas"]["AgentChangedEvent"] | components["schemas"]["McpChangedEvent"] | components["schemas"]["InstanceStatusEvent"] | components["schemas"]["InstanceRunwayEvent"];
+        RunEvent: {
             /** @description Increases for each agent; a stream continues after it */
             id: number;
             /** @example agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
@@ -2329,7 +2330,8 @@ export interface components {
             conversationId: string;
             /** @enum {string} */
             type: "run.queued" | "run.started" | "run.restarted" | "run.resumed" | "run.completed" | "run.cancelled";
-        } | {
+        };
+        RunWaitingEvent: {
             /** @description Increases for each agent; a stream continues after it */
             id: number;
             /** @example agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
@@ -2351,7 +2353,8 @@ export interface components {
                     id: string;
                 };
             }[];
-        } | {
+        };
+        MessageDeltaEvent: {
             /** @description Increases for each agent; a stream continues after it */
             id: number;
             /** @example agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
@@ -2366,7 +2369,8 @@ export interface components {
             type: "message.delta";
             /** @description More of the answer's text */
             delta: string;
-        } | {
+        };
+        ToolStartedEvent: {
             /** @description Increases for each agent; a stream continues after it */
             id: number;
             /** @example agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
@@ -2392,7 +2396,8 @@ export interface components {
                 /** @description JSON, or the model's text if that is not JSON */
                 input: unknown;
             }[];
-        } | {
+        };
+        ToolCompletedEvent: {
             /** @description Increases for each agent; a stream continues after it */
             id: number;
             /** @example agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
@@ -2409,7 +2414,8 @@ export interface components {
             name: string;
             output: string;
             isError: boolean;
-        } | {
+        };
+        ContextCompactedEvent: {
             /** @description Increases for each agent; a stream continues after it */
             id: number;
             /** @example agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
@@ -2436,7 +2442,8 @@ export interface components {
             tokensBefore: number;
             /** @description What it takes with the summary */
             tokensAfter: number;
-        } | {
+        };
+        ContextCompactionFailedEvent: {
             /** @description Increases for each agent; a stream continues after it */
             id: number;
             /** @example agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
@@ -2450,7 +2457,8 @@ export interface components {
             /** @constant */
             type: "context.compaction_failed";
             reason: string;
-        } | {
+        };
+        PlanUpdatedEvent: {
             /** @description Increases for each agent; a stream continues after it */
             id: number;
             /** @example agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
@@ -2467,7 +2475,8 @@ export interface components {
                 text: string;
                 done: boolean;
             }[];
-        } | {
+        };
+        DelegationStartedEvent: {
             /** @description Increases for each agent; a stream continues after it */
             id: number;
             /** @example agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
@@ -2493,7 +2502,8 @@ export interface components {
                 /** @example run_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
                 runId: string;
             }[];
-        } | {
+        };
+        ApprovalEvent: {
             /** @description Increases for each agent; a stream continues after it */
             id: number;
             /** @example agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
@@ -2507,7 +2517,8 @@ export interface components {
             /** @enum {string} */
             type: "approval.requested" | "approval.decided";
             approval: components["schemas"]["Approval"];
-        } | {
+        };
+        MessageCompletedEvent: {
             /** @description Increases for each agent; a stream continues after it */
             id: number;
             /** @example agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
@@ -2521,7 +2532,8 @@ export interface components {
             /** @constant */
             type: "message.completed";
             message: components["schemas"]["Message"];
-        } | {
+        };
+        RunFailedEvent: {
             /** @description Increases for each agent; a stream continues after it */
             id: number;
             /** @example agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
@@ -2538,7 +2550,8 @@ export interface components {
                 code: string;
                 message: string;
             };
-        } | {
+        };
+        ScheduleFailingEvent: {
             /** @description Increases for each agent; a stream continues after it */
             id: number;
             /** @example agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
@@ -2552,7 +2565,8 @@ export interface components {
             name: string;
             failuresInARow: number;
             reason: string;
-        } | {
+        };
+        BudgetWarningEvent: {
             /** @description Increases for each agent; a stream continues after it */
             id: number;
             /** @example agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
@@ -2573,7 +2587,8 @@ export interface components {
             of: number | string;
             /** Format: date-time */
             resetsAt: string;
-        } | {
+        };
+        AgentChangedEvent: {
             /** @description Increases for each agent; a stream continues after it */
             id: number;
             /** @example agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
@@ -2582,7 +2597,8 @@ export interface components {
             createdAt: string;
             /** @enum {string} */
             type: "agent.updated" | "agent.deleted";
-        } | {
+        };
+        McpChangedEvent: {
             /** @description Increases for each agent; a stream continues after it */
             id: number;
             /** @example agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
@@ -2600,7 +2616,8 @@ export interface components {
                 /** @enum {string} */
                 state: "new" | "changed" | "gone";
             }[];
-        } | {
+        };
+        InstanceStatusEvent: {
             /** @description Increases for each agent; a stream continues after it */
             id: number;
             /** @example agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
@@ -2610,7 +2627,8 @@ export interface components {
             /** @constant */
             type: "instance.status";
             status: string;
-        } | {
+        };
+        InstanceRunwayEvent: {
             /** @description Increases for each agent; a stream continues after it */
             id: number;
             /** @example agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { ApprovalRecord } from "../../approvals/record.ts";
 import { idForm } from "../../lib/forms.ts";
-import { record } from "../../lib/record.ts";
+import { form, record } from "../../lib/record.ts";
 import { MODEL_LIMIT_NAMES } from "../../limits/model-limits.ts";
 import { WAIT_KINDS } from "../../tools/tool.ts";
 import { MessageRecord } from "../record.ts";
@@ -21,14 +21,17 @@ const anEvent = {
 };
 const ofRun = { ...anEvent, runId: idForm("run"), conversationId: idForm("conv") };
 
+/** One form of an event, under a name of its own. */
+const event = <Shape extends z.ZodRawShape>(name: string, shape: Shape) => form(`${name}Event`, z.object(shape));
+
 /** An event of an agent's stream: the JSON of its `data` (docs/contract/api.md, Events). */
 export const EventRecord = record("AgentEvent", () =>
   z.discriminatedUnion("type", [
-    z.object({
+    event("Run", {
       ...ofRun,
       type: z.enum(["run.queued", "run.started", "run.restarted", "run.resumed", "run.completed", "run.cancelled"]),
     }),
-    z.object({
+    event("RunWaiting", {
       ...ofRun,
       type: z.literal("run.waiting"),
       calls: z.array(
@@ -39,15 +42,19 @@ export const EventRecord = record("AgentEvent", () =>
         }),
       ),
     }),
-    z.object({ ...ofRun, type: z.literal("message.delta"), delta: z.string().describe("More of the answer's text") }),
-    z.object({
+    event("MessageDelta", {
+      ...ofRun,
+      type: z.literal("message.delta"),
+      delta: z.string().describe("More of the answer's text"),
+    }),
+    event("ToolStarted", {
       ...ofRun,
       type: z.literal("tool.started"),
       ...StartedCall.shape,
       step: z.int().describe("The model call, counted from 1"),
       following: z.array(StartedCall).optional().describe("The calls after the first of the same answer, if any"),
     }),
-    z.object({
+    event("ToolCompleted", {
       ...ofRun,
       type: z.literal("tool.completed"),
       toolCallId: z.string(),
@@ -55,7 +62,7 @@ export const EventRecord = record("AgentEvent", () =>
       output: z.string(),
       isError: z.boolean(),
     }),
-    z.object({
+    event("ContextCompacted", {
       ...ofRun,
       type: z.literal("context.compacted"),
       fromMessageId: idForm("msg").describe("The first message that is new in the summary"),
@@ -63,13 +70,13 @@ export const EventRecord = record("AgentEvent", () =>
       tokensBefore: z.int().describe("What the conversation took in the prompt"),
       tokensAfter: z.int().describe("What it takes with the summary"),
     }),
-    z.object({ ...ofRun, type: z.literal("context.compaction_failed"), reason: z.string() }),
-    z.object({
+    event("ContextCompactionFailed", { ...ofRun, type: z.literal("context.compaction_failed"), reason: z.string() }),
+    event("PlanUpdated", {
       ...ofRun,
       type: z.literal("plan.updated"),
       items: z.array(z.object({ text: z.string(), done: z.boolean() })),
     }),
-    z.object({
+    event("DelegationStarted", {
       ...ofRun,
       type: z.literal("delegation.started"),
       toolCallId: z.string(),
@@ -85,14 +92,14 @@ export const EventRecord = record("AgentEvent", () =>
         )
         .describe("The runs that the call waits for"),
     }),
-    z.object({ ...ofRun, type: z.enum(["approval.requested", "approval.decided"]), approval: ApprovalRecord }),
-    z.object({ ...ofRun, type: z.literal("message.completed"), message: MessageRecord }),
-    z.object({
+    event("Approval", { ...ofRun, type: z.enum(["approval.requested", "approval.decided"]), approval: ApprovalRecord }),
+    event("MessageCompleted", { ...ofRun, type: z.literal("message.completed"), message: MessageRecord }),
+    event("RunFailed", {
       ...ofRun,
       type: z.literal("run.failed"),
       error: z.object({ code: z.string(), message: z.string() }),
     }),
-    z.object({
+    event("ScheduleFailing", {
       ...anEvent,
       type: z.enum(["schedule.failing", "schedule.disabled"]),
       scheduleId: idForm("sch"),
@@ -100,7 +107,7 @@ export const EventRecord = record("AgentEvent", () =>
       failuresInARow: z.int(),
       reason: z.string(),
     }),
-    z.object({
+    event("BudgetWarning", {
       ...anEvent,
       type: z.literal("budget.warning"),
       scope: z.enum(["account", "instance", "agent"]).describe("Whose limit it is"),
@@ -109,8 +116,8 @@ export const EventRecord = record("AgentEvent", () =>
       of: z.union([z.int(), z.string()]),
       resetsAt: z.iso.datetime(),
     }),
-    z.object({ ...anEvent, type: z.enum(["agent.updated", "agent.deleted"]) }),
-    z.object({
+    event("AgentChanged", { ...anEvent, type: z.enum(["agent.updated", "agent.deleted"]) }),
+    event("McpChanged", {
       ...anEvent,
       type: z.literal("mcp.changed"),
       serverId: idForm("mcp"),
@@ -119,8 +126,8 @@ export const EventRecord = record("AgentEvent", () =>
         .array(z.object({ name: z.string(), state: z.enum(["new", "changed", "gone"]) }))
         .describe("What waits for the owner's approval"),
     }),
-    z.object({ ...anEvent, type: z.literal("instance.status"), status: z.string() }),
-    z.object({
+    event("InstanceStatus", { ...anEvent, type: z.literal("instance.status"), status: z.string() }),
+    event("InstanceRunway", {
       ...anEvent,
       type: z.literal("instance.runway"),
       reason: z.string(),
