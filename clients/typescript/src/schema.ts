@@ -2316,8 +2316,8 @@ export interface components {
             /** Format: date-time */
             updatedAt: string;
         };
-        AgentEvent: components["schemas"]["RunEvent"] | components["schemas"]["RunWaitingEvent"] | components["schemas"]["MessageDeltaEvent"] | components["schemas"]["ToolStartedEvent"] | components["schemas"]["ToolCompletedEvent"] | components["schemas"]["ContextCompactedEvent"] | components["schemas"]["ContextCompactionFailedEvent"] | components["schemas"]["PlanUpdatedEvent"] | components["schemas"]["DelegationStartedEvent"] | components["schemas"]["ApprovalEvent"] | components["schemas"]["MessageCompletedEvent"] | components["schemas"]["RunFailedEvent"] | components["schemas"]["ScheduleFailingEvent"] | components["schemas"]["BudgetWarningEvent"] | components["schemas"]["AgentChangedEvent"] | components["schemas"]["McpChangedEvent"] | components["schemas"]["InstanceStatusEvent"] | components["schemas"]["InstanceRunwayEvent"];
-        RunEvent: {
+        AgentEvent: components["schemas"]["RunStatusEvent"] | components["schemas"]["RunWaitingEvent"] | components["schemas"]["MessageDeltaEvent"] | components["schemas"]["ToolStartedEvent"] | components["schemas"]["ToolCompletedEvent"] | components["schemas"]["ContextCompactedEvent"] | components["schemas"]["ContextCompactionFailedEvent"] | components["schemas"]["PlanUpdatedEvent"] | components["schemas"]["DelegationStartedEvent"] | components["schemas"]["ApprovalEvent"] | components["schemas"]["MessageCompletedEvent"] | components["schemas"]["RunFailedEvent"] | components["schemas"]["ScheduleFailingEvent"] | components["schemas"]["BudgetWarningEvent"] | components["schemas"]["AgentChangedEvent"] | components["schemas"]["McpChangedEvent"] | components["schemas"]["InstanceStatusEvent"] | components["schemas"]["InstanceRunwayEvent"];
+        RunStatusEvent: {
             /** @description Increases for each agent; a stream continues after it */
             id: number;
             /** @example agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */

@@ -27,7 +27,7 @@ const event = <Shape extends z.ZodRawShape>(name: string, shape: Shape) => form(
 /** An event of an agent's stream: the JSON of its `data` (docs/contract/api.md, Events). */
 export const EventRecord = record("AgentEvent", () =>
   z.discriminatedUnion("type", [
-    event("Run", {
+    event("RunStatus", {
       ...ofRun,
       type: z.enum(["run.queued", "run.started", "run.restarted", "run.resumed", "run.completed", "run.cancelled"]),
     }),
