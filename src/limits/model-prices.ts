@@ -34,7 +34,7 @@ export function readModelPrices(path: string): ModelPrices | string {
   for (const [model, written] of Object.entries(document)) {
     if (!/^(local|openai):\S+$/.test(model)) return `its "${model}" names no model: ${EXPECTED}`;
     const price = readPrice(written);
-    if (price === null) return `its "${model}" needs prices from 0 to ${MAX_PRICE}, named as here: ${EXPECTED}`;
+    if (price === null) return `its "${model}" needs prompt and completion prices from 0 to ${MAX_PRICE}: ${EXPECTED}`;
     prices.set(model, price);
   }
   return prices;

@@ -217,10 +217,26 @@ test.each([
   ["a file that is not JSON", "{ prompt: 1 }", "it is not JSON"],
   ["a list", "[]", "it holds no prices"],
   ["a model without its kind", '{ "gpt-x": { "prompt": 1, "completion": 1 } }', 'its "gpt-x" names no model'],
-  ["another form", '{ "openai:x": { "input": 2, "output": 8 } }', 'its "openai:x" needs prices from 0 to 1000000'],
-  ["a negative price", '{ "openai:x": { "prompt": -1, "completion": 1 } }', 'its "openai:x" needs prices'],
-  ["a price as text", '{ "openai:x": { "prompt": "1", "completion": 1 } }', 'its "openai:x" needs prices'],
-  ["a misspelt price", '{ "openai:x": { "prompt": 1, "completions": 1 } }', 'its "openai:x" needs prices'],
+  [
+    "another form",
+    '{ "openai:x": { "input": 2, "output": 8 } }',
+    'its "openai:x" needs prompt and completion prices from 0 to 1000000',
+  ],
+  [
+    "a negative price",
+    '{ "openai:x": { "prompt": -1, "completion": 1 } }',
+    'its "openai:x" needs prompt and completion prices',
+  ],
+  [
+    "a price as text",
+    '{ "openai:x": { "prompt": "1", "completion": 1 } }',
+    'its "openai:x" needs prompt and completion prices',
+  ],
+  [
+    "a misspelt price",
+    '{ "openai:x": { "prompt": 1, "completions": 1 } }',
+    'its "openai:x" needs prompt and completion prices',
+  ],
 ])("prices of models from %s stop the start with 78", async (_, text, told) => {
   const path = join(home.folder, "prices.json");
   if (text !== null) writeFileSync(path, text);
