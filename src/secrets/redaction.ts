@@ -1,7 +1,9 @@
 import type { InSlices } from "../limits/slices.ts";
 import { undoEscapes } from "./escapes.ts";
+import { type Joined, joinLines } from "./lines.ts";
 import { createNeedleTree, type NeedleTree } from "./needle-tree.ts";
 import { COMPARED, needlesOf } from "./needles.ts";
+import type { Rewritten } from "./rewriting.ts";
 
 /** How often escapes are undone: a URL in JSON in HTML is three. */
 const MAX_LEVELS = 3;
@@ -20,8 +22,8 @@ const mark = (name: string): string => `[secret ${name}]`;
 
 /**
  * Replaces every secret's value in a text, in all forms in which servers send values back: as it is, as base64 or
- * hexadecimal, and percent-encoded or escaped for JSON, HTML or Markdown, also several times. Values of fewer than
- * four characters are left. Takes time in proportion to the text, in slices.
+ * hexadecimal, also in lines, and percent-encoded or escaped for JSON, HTML or Markdown, also several times. Values of
+ * fewer than four characters are left. Takes time in proportion to the text, in slices.
  */
 export async function redact(text: string, secrets: ReadonlyMap<string, string>, inSlices: InSlices): Promise<string> {
   const redactOne = await createRedactor(secrets, inSlices);
@@ -49,15 +51,22 @@ export async function redactBy(
 ): Promise<string> {
   const text = whole.slice(0, most + BEYOND);
   const found: Range[] = [];
-  await find(tree, text, inSlices, (...range) => found.push(range));
-  let level = await undoEscapes(text, inSlices);
-  let original = (start: number, end: number): [number, number] => [start, end];
-  for (let depth = 1; level !== null; depth++) {
-    const outer = original;
-    const inner = level.original;
-    original = (start, end) => outer(...inner(start, end));
-    await find(tree, level.text, inSlices, (start, end, name) => found.push([...original(start, end), name]));
-    level = depth < MAX_LEVELS ? await undoEscapes(level.text, inSlices) : null;
+  const search = async ({ text: level, original }: Rewritten) => {
+    await find(tree, level, [[0, level.length]], inSlices, (start, end, name) =>
+      found.push([...original(start, end), name]),
+    );
+    const joined = await joinLines(level, inSlices);
+    if (joined === null) return;
+    await find(tree, joined.text, joined.places, inSlices, (start, end, name) =>
+      found.push([...original(...joined.original(start, end)), name]),
+    );
+  };
+  let level: Rewritten | null = { text, original: (start, end) => [start, end] };
+  for (let depth = 0; level !== null; depth++) {
+    const outer: Rewritten = level;
+    await search(outer);
+    const inner: Rewritten | null = depth < MAX_LEVELS ? await undoEscapes(outer.text, inSlices) : null;
+    level = inner && { text: inner.text, original: (start, end) => outer.original(...inner.original(start, end)) };
   }
   return found.length === 0 ? text.slice(0, most) : await inSlices(() => replaced(text, found, most));
 }
@@ -90,17 +99,20 @@ export async function createTree(secrets: ReadonlyMap<string, string>, inSlices:
 async function find(
   tree: NeedleTree,
   text: string,
+  places: Joined["places"],
   inSlices: InSlices,
   onFound: (...range: Range) => void,
 ): Promise<void> {
-  let at = 0;
-  const searchSome = () => {
-    const end = Math.min(at + PART, text.length);
-    while (at < end) {
-      const match = tree.longestAt(text, at);
-      if (match) onFound(at, match.end, match.name);
-      at = match?.end ?? at + 1;
-    }
-  };
-  while (at < text.length) await inSlices(searchSome);
+  for (const [start, end] of places) {
+    let at = start;
+    const searchSome = () => {
+      const until = Math.min(at + PART, end);
+      while (at < until) {
+        const match = tree.longestAt(text, at);
+        if (match) onFound(at, match.end, match.name);
+        at = match?.end ?? at + 1;
+      }
+    };
+    while (at < end) await inSlices(searchSome);
+  }
 }

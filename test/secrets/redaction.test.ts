@@ -66,6 +66,41 @@ test.each(["", "u", "us", "use", "user:"])(
   },
 );
 
+const inLines = (text: string, columns: number, lineBreak: string): string =>
+  (text.match(new RegExp(`.{1,${columns}}`, "g")) ?? []).join(lineBreak);
+
+/** How lines are written, and how they are read again. */
+const CARRIERS: Record<string, [write: (lines: string) => string, read: (written: string) => string]> = {
+  "as they are": [(lines) => lines, (written) => written],
+  "in JSON": [(content) => JSON.stringify({ content }), (written) => JSON.parse(written).content],
+  "in JSON in JSON": [(lines) => JSON.stringify(JSON.stringify(lines)), (written) => JSON.parse(JSON.parse(written))],
+  "in a form": [(lines) => encodeURIComponent(lines), (written) => decodeURIComponent(written)],
+};
+
+describe.each(Object.entries(CARRIERS))("lines of base64 or hexadecimal %s", (_, [write, read]) => {
+  test.each([60, 64, 76])("hide no value where they have %i columns, wherever it begins", async (columns) => {
+    for (const encoding of ["base64", "base64url", "hex"] as const) {
+      for (let before = 0; before < columns; before++) {
+        const encoded = Buffer.from(`${"x".repeat(before)}${VALUE}${"y".repeat(40)}`).toString(encoding);
+        const expected = await hide(encoded);
+        for (const lineBreak of ["\n", "\r\n", "\n  "]) {
+          const found = read(await hide(write(inLines(encoded, columns, lineBreak))));
+          expect(found.replaceAll(lineBreak, "")).toBe(expected);
+        }
+      }
+    }
+  });
+});
+
+test("a value of thousands of characters is replaced to its end in lines of base64", async () => {
+  const lines = inLines(Buffer.from(LONG).toString("base64"), 76, "\n");
+  expect(await hide(`begin\n${lines}\nend`, LONG)).toMatch(/^begin\n\[secret TOKEN\].{0,3}\nend$/);
+});
+
+test("words on two lines are not taken for one", async () => {
+  expect(await hide("Let them\nin, and all others.", "themin")).toBe("Let them\nin, and all others.");
+});
+
 test("all secrets are looked for, the longest first, and overlapping ones are one gap", async () => {
   const secrets = new Map([
     ["SHORT", "abcdef"],
