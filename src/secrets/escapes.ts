@@ -10,8 +10,12 @@ const PERCENT = [
 ];
 /** JSON and JavaScript; before punctuation, also Markdown. */
 const BACKSLASH = ["\\\\u[0-9a-f]{4}", "\\\\x[0-9a-f]{2}", "\\\\[!-/:-@[-`{-~bfnrt]"];
-/** Character references of HTML. */
-const REFERENCE = ["&#\\d{1,7};", "&#x[0-9a-f]{1,6};", "&(?:amp|lt|gt|quot|apos);"];
+/** Character references of HTML, whose numbers may begin with any number of zeros. */
+const REFERENCE = [
+  "&#(?=\\d)0*(?:[1-9]\\d{0,6})?;",
+  "&#x(?=[0-9a-f])0*(?:[1-9a-f][0-9a-f]{0,5})?;",
+  "&(?:amp|lt|gt|quot|apos);",
+];
 const ESCAPES = new RegExp([...PERCENT, ...BACKSLASH, ...REFERENCE].join("|"), "gi");
 
 /** How many escapes are undone at a time. */

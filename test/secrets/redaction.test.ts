@@ -35,6 +35,10 @@ const FORMS: Record<string, (value: string) => string> = {
   HTML: Bun.escapeHTML,
   "HTML by numbers": (value) => [...value].map((one) => `&#${one.codePointAt(0)};`).join(""),
   "HTML by hexadecimal numbers": (value) => [...value].map((one) => `&#x${one.codePointAt(0)?.toString(16)};`).join(""),
+  "HTML by numbers with zeros before them": (value) =>
+    [...value].map((one) => `&#${String(one.codePointAt(0)).padStart(9, "0")};`).join(""),
+  "HTML by hexadecimal numbers with zeros before them": (value) =>
+    [...value].map((one) => `&#X${one.codePointAt(0)?.toString(16).toUpperCase().padStart(40, "0")};`).join(""),
   "JSON in HTML": (value) => Bun.escapeHTML(JSON.stringify(value)),
   "a URL in JSON": (value) => JSON.stringify(`https://a.example/?q=${encodeURIComponent(value)}`),
   "a URL in JSON in HTML": (value) => Bun.escapeHTML(JSON.stringify(`?q=${encodeURIComponent(value)}`)),
