@@ -111,6 +111,36 @@ browserTest("an answer that is nested without end is shown as it is written", as
   });
 });
 
+browserTest("an answer of any length is shown with its Markdown, and what was shown of it stays", async () => {
+  await withConsoleAs(server, person, async (page) => {
+    const paragraphs = Array.from({ length: 100 }, (_, at) => `**${at}** ${"word ".repeat(200)}`);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    model.script({ kind: "tools", calls: [{ name: "now", arguments: {} }], text: `${paragraphs.join("\n\n")}\n\n` });
+    model.script({ kind: "text", tokens: ["1. *one*\n", "\n", "2. *two*\n\n", "That is all."], after: promise });
+    await page.fill("#chat-input", "Tell me");
+    await page.keyboard.press("Enter");
+    const said = page.locator(".turn.agent .said");
+    await said.locator("strong", { hasText: /^99$/ }).waitFor();
+    await said.locator("strong").evaluateAll((all) => {
+      for (const one of all) one.setAttribute("data-kept", "");
+    });
+    resolve();
+    await page.getByText("That is all.").waitFor();
+    await page.locator("#chat-cancel").waitFor({ state: "hidden" });
+    const shown = async () => [
+      await said.locator("strong").allTextContents(),
+      await said.locator("ol > li em").allTextContents(),
+      (await said.textContent())?.includes("*"),
+    ];
+    const expected = [paragraphs.map((_, at) => `${at}`), ["one", "two"], false];
+    expect(await shown()).toEqual(expected);
+    expect(await said.locator("strong[data-kept]").count()).toBe(paragraphs.length);
+    await page.reload();
+    await page.getByText("That is all.").waitFor();
+    expect(await shown()).toEqual(expected);
+  });
+});
+
 browserTest("the columns of a table stand as they were asked to", async () => {
   await withConsoleAs(server, person, async (page) => {
     await hear(page, "| A | B | C |\n|:--|--:|:-:|\n| a | b | c |");

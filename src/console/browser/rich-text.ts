@@ -10,8 +10,8 @@ export interface RichText {
 
 /** How long deltas are gathered before they are shown. */
 const GATHER_MS = 50;
-/** Characters above which a text is shown as it is written: it would take too long to read its marks again and again. */
-const MAX_RICH = 64_000;
+/** How many characters are read at once: it would take too long to read the marks of more again and again. */
+const MAX_READ = 64_000;
 
 /**
  * An agent's answer, whose Markdown is shown. Nothing of it becomes markup of the page: HTML in it stays text, pictures
@@ -20,6 +20,7 @@ const MAX_RICH = 64_000;
 export function makeRichText(change: (grow: () => void) => void): RichText {
   const element = make("div", "said");
   let text = "";
+  let read = makeReader();
   let timer: ReturnType<typeof setTimeout> | undefined;
   /** What is shown, by the text of each block: blocks that have not changed stay, with what is selected in them. */
   let shown: string[] = [];
@@ -27,7 +28,7 @@ export function makeRichText(change: (grow: () => void) => void): RichText {
   function show(): void {
     clearTimeout(timer);
     timer = undefined;
-    const blocks = blocksOf(text);
+    const blocks = read(text.replaceAll(/\r\n?/g, "\n"));
     let same = 0;
     while (same < shown.length && shown[same] === blocks[same]?.raw) same++;
     for (const old of [...element.children].slice(same)) old.remove();
@@ -42,6 +43,7 @@ export function makeRichText(change: (grow: () => void) => void): RichText {
     },
     set(next) {
       text = next;
+      read = makeReader();
       show();
     },
     isEmpty: () => text === "",
@@ -53,17 +55,37 @@ interface Block {
   node(): HTMLElement;
 }
 
-function blocksOf(text: string): Block[] {
-  if (text.length <= MAX_RICH) {
-    try {
-      const tokens = new Lexer({ gfm: true, breaks: true }).lex(text);
-      return tokens.filter(isShown).map((token) => ({ raw: token.raw, node: () => make("div", "", nodeOf(token)) }));
-    } catch {
-      // What is nested too deeply to be read is shown as it is written.
+/** Reads the blocks of a text that grows. Those far from its end are not read again: nothing that follows changes them. */
+function makeReader(): (text: string) => Block[] {
+  const closed: Block[] = [];
+  let length = 0;
+  return (text) => {
+    for (;;) {
+      const part = text.slice(length, length + MAX_READ);
+      const tokens = tokensOf(part);
+      if (tokens && length + part.length === text.length) return [...closed, ...blocksOf(tokens)];
+      // The last may go on after this part.
+      const whole = tokens?.slice(0, tokens.findLastIndex(isShown)) ?? [];
+      const raw = whole.map((token) => token.raw).join("");
+      // What is one block of more than this, or nested too deeply to be read, is shown as it is written.
+      if (raw === "" || !part.startsWith(raw)) return [...closed, asWritten(text.slice(length))];
+      closed.push(...blocksOf(whole));
+      length += raw.length;
     }
-  }
-  return text === "" ? [] : [{ raw: text, node: () => make("p", "", text) }];
+  };
 }
+
+function tokensOf(text: string): Token[] | null {
+  try {
+    return new Lexer({ gfm: true, breaks: true }).lex(text);
+  } catch {
+    return null;
+  }
+}
+
+const blocksOf = (tokens: readonly Token[]): Block[] =>
+  tokens.filter(isShown).map((token) => ({ raw: token.raw, node: () => make("div", "", nodeOf(token)) }));
+const asWritten = (text: string): Block => ({ raw: text, node: () => make("p", "", text) });
 
 const isShown = ({ type }: Token) => type !== "space" && type !== "def";
 const nodesOf = (tokens: readonly Token[] = []): (Node | string)[] => tokens.filter(isShown).map(nodeOf);
