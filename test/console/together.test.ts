@@ -85,6 +85,21 @@ browserTest("an approval leads to its own conversation, and a denial takes its r
   expect([told, mail.acted]).toEqual([expect.stringContaining("not to strangers") as unknown as string, []]);
 });
 
+browserTest("that the server does not answer is told until the next look that it answers", async () => {
+  await withPage(async (page) => {
+    const told = page.getByRole("alert").getByText("the server does not answer", { exact: false });
+    await page.route("**/stop", (route) => route.abort());
+    await page.locator("#instance-power", { hasText: "Stop all" }).click();
+    await page.getByText("Stop all agents here?").click();
+    await told.waitFor();
+    await page.route("**/v1/approvals?*", (route) => route.abort(), { times: 1 });
+    await Promise.all([page.waitForEvent("requestfailed"), lookAgain(page)]);
+    expect(await told.isVisible()).toBe(true);
+    await lookAgain(page);
+    await told.waitFor({ state: "hidden" });
+  });
+});
+
 browserTest("an instance is stopped only when asked twice, and then nothing in it waits for a decision", async () => {
   await withPage(async (page) => {
     model.script({ kind: "tools", calls: [{ name: "mail", arguments: { key: "a" } }] });

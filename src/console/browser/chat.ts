@@ -1,6 +1,6 @@
 import { roost } from "./api.ts";
 import { openConversations } from "./conversations.ts";
-import { alertFor, attempt, confirmPress, hideError, make, nameOf, part, reportErrors, showError } from "./dom.ts";
+import { alertFor, attempt, confirmPress, hideErrors, make, nameOf, part, reportErrors, showError } from "./dom.ts";
 import { openDrafts } from "./drafts.ts";
 import { hashOf } from "./hash.ts";
 import { type Choice, costOf, stateOf } from "./instances.ts";
@@ -171,7 +171,7 @@ export function createChat(accountId: string, parts: ChatParts): Chat {
       },
       answered() {
         if (!isShown()) return;
-        if (trouble !== undefined) hideError(trouble);
+        if (trouble !== undefined) hideErrors((error) => error === trouble);
         trouble = undefined;
       },
     });

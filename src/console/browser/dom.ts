@@ -92,10 +92,10 @@ export function showError(alert: HTMLElement, error: unknown): void {
   shownErrors.set(alert, error);
 }
 
-/** Hides this error where it is still shown; another that was shown there since stays. */
-export function hideError(error: unknown): void {
+/** Hides the errors that are over where they are still shown; others that were shown there since stay. */
+export function hideErrors(isOver: (error: unknown) => boolean): void {
   for (const alert of document.querySelectorAll<HTMLElement>("[role=alert]")) {
-    if (shownErrors.get(alert) === error) alert.hidden = true;
+    if (isOver(shownErrors.get(alert))) alert.hidden = true;
   }
 }
 

@@ -13,7 +13,7 @@ import {
 } from "./api.ts";
 import { openApprovals } from "./approvals.ts";
 import { createChat } from "./chat.ts";
-import { alertFor, armCopyButtons, attempt, part, reportErrors, showError } from "./dom.ts";
+import { alertFor, armCopyButtons, attempt, hideErrors, part, reportErrors, showError } from "./dom.ts";
 import { hashOf } from "./hash.ts";
 import { type Choice, listInstances } from "./instances.ts";
 import { openKeys } from "./keys.ts";
@@ -26,7 +26,7 @@ import { readOpenApprovals } from "./open-approvals.ts";
 import type { Account } from "./records.ts";
 import { followLink, offerSignIn, takeLink } from "./sign-in.ts";
 import { setTitle } from "./title.ts";
-import { ToldError, toldError } from "./told-error.ts";
+import { isAway, ToldError, toldError } from "./told-error.ts";
 import { openTopUp } from "./top-up.ts";
 import { openUsage } from "./usage.ts";
 import { type Place, placeOf, showView } from "./views.ts";
@@ -203,7 +203,10 @@ async function showPages(account: Account): Promise<void> {
   addEventListener("hashchange", () => void go());
   const look = () => {
     if (document.visibilityState === "hidden") return;
-    void Promise.all([instances.refresh(), chat.catchUp(), readBalance(), readOpenApprovals()]).catch(() => undefined);
+    void Promise.all([instances.refresh(), chat.catchUp(), readBalance(), readOpenApprovals()]).then(
+      () => hideErrors(isAway),
+      () => undefined,
+    );
   };
   setInterval(look, POLL_INTERVAL_MS);
   document.addEventListener("visibilitychange", look);

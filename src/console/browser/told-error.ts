@@ -10,17 +10,18 @@ export class ToldError extends Error {
   }
 }
 
+/** Whether the server did not answer: what was wrong is over once it does. */
+export const isAway = (error: unknown): boolean =>
+  error instanceof RoostError && ["unreachable", "timeout", "disconnected"].includes(error.code);
+
 /** What a person is told about an error. */
 export function toldError(error: unknown): ToldError {
   if (error instanceof ToldError) return error;
   if (!(error instanceof RoostError)) return new ToldError("this page has failed", `Reload it. (${String(error)})`);
+  if (isAway(error)) return new ToldError("the server does not answer", "Check that it is running, then try again.");
   const { code, requestId } = error;
   const message = plainly(error.message);
   switch (code) {
-    case "unreachable":
-    case "timeout":
-    case "disconnected":
-      return new ToldError("the server does not answer", "Check that it is running, then try again.");
     case "payment_required":
       return new ToldError(message, "Ask the operator of this host for credit, or top up under Account.");
     case "not_found":
