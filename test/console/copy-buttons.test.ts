@@ -1,8 +1,8 @@
 import { afterAll, expect } from "bun:test";
 import { browserTest } from "../support/browser.ts";
-import { signUpWithAgent, startWithModel, withConsoleAs } from "./with-console.ts";
+import { openAs, signUpWithAgent, startWithModel, withConsole, withConsoleAs } from "./with-console.ts";
 
-const { server, stop } = await startWithModel();
+const { model, server, stop } = await startWithModel();
 const { person } = await signUpWithAgent(server);
 afterAll(stop);
 
@@ -15,6 +15,27 @@ browserTest("each copy button is named for what it copies", async () => {
     expect(new Set(names).size).toBe(names.length);
     for (const name of names) expect(name).toMatch(/^Copy the \w/);
   });
+});
+
+browserTest("an answer is copied as it was written, and a block of code in it by itself", async () => {
+  await withConsole(
+    () => server.url,
+    async (page, browser) => {
+      await browser.grantPermissions(["clipboard-read", "clipboard-write"]);
+      await openAs(page, server.url, person.token);
+      const answer = "Try **this**:\n\n```sh\nls -l\ncd ..\n```\n\nThat is all.";
+      model.script({ kind: "text", tokens: [answer] });
+      await page.fill("#chat-input", "How?");
+      await page.keyboard.press("Enter");
+      const copied = () => page.evaluate(() => navigator.clipboard.readText());
+      await page.getByRole("button", { name: "Copy the answer" }).click();
+      await page.getByRole("button", { name: "Copied the answer" }).waitFor();
+      expect(await copied()).toBe(answer);
+      await page.getByRole("button", { name: "Copy the code" }).click();
+      await page.getByRole("button", { name: "Copied the code" }).waitFor();
+      expect(await copied()).toBe("ls -l\ncd ..");
+    },
+  );
 });
 
 browserTest("without a clipboard what is selected is copied, or at least selected", async () => {

@@ -190,18 +190,26 @@ export function armCopyButtons(): void {
   document.addEventListener("click", (event) => {
     const button = event.target instanceof Element ? event.target.closest<HTMLElement>("[data-copy]") : null;
     const source = button && document.getElementById(button.dataset.copy ?? "");
-    if (button && source) void copy(source, button);
+    if (button && source) void copy(source.textContent, source, button);
   });
 }
 
-async function copy(source: HTMLElement, button: HTMLElement): Promise<void> {
+/** Such a button for what comes and goes: it copies this text, which `shown` shows. */
+export function makeCopyButton(what: string, text: () => string, shown: HTMLElement): HTMLButtonElement {
+  const button = make("button", "quiet small copy", "Copy", make("span", "unseen", ` ${what}`));
+  button.type = "button";
+  button.addEventListener("click", () => void copy(text(), shown, button));
+  return button;
+}
+
+async function copy(text: string, shown: HTMLElement, button: HTMLElement): Promise<void> {
   const say = (word: string) => button.firstChild?.replaceWith(word);
   try {
-    await navigator.clipboard.writeText(source.textContent);
+    await navigator.clipboard.writeText(text);
     say("Copied");
   } catch {
     // Browsers block the clipboard on pages without TLS, except from their own machine: there they copy what is selected.
-    getSelection()?.selectAllChildren(source);
+    getSelection()?.selectAllChildren(shown);
     say(document.execCommand("copy") ? "Copied" : "Selected");
   }
   for (const leave of ["blur", "pointerleave"]) button.addEventListener(leave, () => say("Copy"), { once: true });

@@ -1,7 +1,7 @@
 import type { RunEvent } from "../../../clients/typescript/src/index.ts";
 import { linksTo, makeSteps } from "./agent-steps.ts";
 import { type Asked, showApproval } from "./approval.ts";
-import { attempt, make, nameOf } from "./dom.ts";
+import { attempt, make, makeCopyButton, nameOf } from "./dom.ts";
 import { approvalsChanged } from "./open-approvals.ts";
 import type { Approval, Message } from "./records.ts";
 import { makeRichText } from "./rich-text.ts";
@@ -55,6 +55,10 @@ export function makeExchange(
   const note = make("small", "soft");
   const away = make("small", "soft away");
   const steps = makeSteps(instanceId);
+  /** What was answered, as it was written. */
+  let written = "";
+  const copy = makeCopyButton("the answer", () => written, said.element);
+  copy.hidden = true;
   const cause = make("small", "soft cause");
   const answer = make(
     "div",
@@ -65,6 +69,7 @@ export function makeExchange(
     said.element,
     note,
     away,
+    copy,
   );
   const element = make("div", "exchange", answer);
   const asked = new Map<string, Asked>();
@@ -177,6 +182,8 @@ export function makeExchange(
     finish({ message, finishReason, origin }) {
       cause.textContent = causeOf(origin);
       said.set(message);
+      written = message;
+      copy.hidden = message.trim() === "";
       if (finishReason === "error") fail(INTERRUPTED);
       else explain(NOTES[finishReason ?? ""] ?? (message.trim() === "" ? "It answered nothing." : ""));
     },

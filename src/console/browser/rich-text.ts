@@ -1,5 +1,5 @@
 import { Lexer, type MarkedToken, type Token, type Tokens } from "marked";
-import { make } from "./dom.ts";
+import { make, makeCopyButton } from "./dom.ts";
 
 export interface RichText {
   element: HTMLElement;
@@ -141,9 +141,15 @@ function listOf({ ordered, start, items }: Tokens.List): HTMLElement {
 
 /** It scrolls, so it can be reached by keyboard. */
 function codeOf(text: string): HTMLElement {
-  const code = make("pre", "", make("code", "", text));
-  code.tabIndex = 0;
-  return code;
+  const code = make("code", "", text);
+  const box = make("pre", "", code);
+  box.tabIndex = 0;
+  return make(
+    "div",
+    "snippet",
+    box,
+    makeCopyButton("the code", () => text, code),
+  );
 }
 
 function tableOf({ header, rows }: Tokens.Table): HTMLElement {
