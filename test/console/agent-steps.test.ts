@@ -104,10 +104,15 @@ browserTest("what an agent did before its run failed or was cancelled can be rea
       await page.getByText("Your agent asks").waitFor();
       await page.click("#chat-cancel");
       await page.getByText("cancelled", { exact: true }).waitFor();
-      // It has done nothing.
+      // It has done nothing in these.
       model.script(FAILED);
       await write("Hello");
       await page.getByRole("button", { name: "Try again" }).nth(1).waitFor();
+      model.script({ kind: "text", tokens: ["Once upon"], ending: "hang" });
+      await write("Tell me a story");
+      await page.getByText("Once upon").waitFor();
+      await page.click("#chat-cancel");
+      await page.getByText("cancelled", { exact: true }).nth(1).waitFor();
 
       await page.reload();
       await page.getByRole("button", { name: "Try again" }).nth(1).waitFor();

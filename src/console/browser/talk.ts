@@ -291,8 +291,6 @@ export function openTalk(parts: TalkParts): Talk {
   };
 }
 
-/**
- * Whether it may have called tools, or is not known: after all of its calls of the model but the last, and also after that if
- * it was cancelled.
- */
-const mayHaveSteps = (run: Run | undefined): boolean => !run || run.steps > (run.status === "cancelled" ? 0 : 1);
+/** Whether it may have called tools, or is not known: after a call of the model that was not its last, or not cancelled. */
+const mayHaveSteps = (run: Run | undefined): boolean =>
+  !run || run.steps > 1 || (run.status === "cancelled" && run.usage !== null);
