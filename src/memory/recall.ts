@@ -17,6 +17,7 @@ import {
 import { sentencesOf } from "../lib/words.ts";
 import type { ModelAbilities } from "../models/engine.ts";
 import { PROMPT_FILES } from "../runtime/prompt.ts";
+import { fileAnswer, mayStandInFile } from "./file-answer.ts";
 import { isNotesFile } from "./lines.ts";
 import type { Memory } from "./memory.ts";
 import type { Found } from "./search/entry.ts";
@@ -33,6 +34,11 @@ export type Recall = (
   conversationId: string,
   prompt: ModelAbilities["prompt"],
 ) => Promise<string[]>;
+
+export interface RecallSources extends Pick<Sources, "isForeground"> {
+  /** Whether there are text files besides those of the prompt and the notes. */
+  hasOwnTexts(agent: Agent): boolean;
+}
 
 /** The first word waits no longer for it. */
 const DEADLINE_MS = 500;
@@ -58,14 +64,16 @@ const ASKS = /\?|\b(?:what|who|where|when|which|how|tell|remind|remember)\b/i;
 const OF_PERSON =
   /\b(?:where (?:is|are|was|were)|my|mine|our|ours|we|us|remember|remind|told|said|mentioned|(?:am|do|did|was|have|should) I)\b/i;
 export const createRecall =
-  (memory: Pick<Memory, "search" | "keep">, sources: Pick<Sources, "isForeground">): Recall =>
+  (memory: Pick<Memory, "search" | "keep">, sources: RecallSources): Recall =>
   async (agent, message, conversationId, prompt) => {
     const isShort = prompt === "short";
     const question = isShort ? recallQuestion(message) : null;
     const isOfThing = question !== null && asksForThing(question);
     const mayAsk = question !== null || (ASKS.test(message) && OF_PERSON.test(message));
     if (message.trim() === "") return [];
-    if (isShort && !mayAsk) {
+    const mayRead =
+      isShort && (question === null || isOfThing) && mayStandInFile(message) && sources.hasOwnTexts(agent);
+    if (isShort && !mayAsk && !mayRead) {
       // It may be asked for at the beginning of the next conversation.
       if (tellsSomething(message)) await memory.keep(agent).catch(() => null);
       return [];
@@ -74,19 +82,21 @@ export const createRecall =
       memory.search(agent, message.slice(0, 1_000), LOOKED_AT, SEARCH_MS).catch(() => null),
       DEADLINE_MS,
     );
-    return (
-      (found?.items ?? [])
-        .flatMap((one) => (question === null ? one : partsOf(one.text, question).map((text) => ({ ...one, text }))))
-        .map((one) => ({ ...one, fit: question === null ? ("near" as const) : fitOf(one.text, question) }))
-        .filter(({ score, fit }) => score >= (isShort ? GOOD_ALONE[fit] : GOOD))
-        .filter(({ text, fit }) => question === null || (isOfThing ? fit !== "near" : mayAnswer(text, question)))
-        .filter((one) => mayBeTold(one, isShort ? null : conversationId, sources.isForeground))
-        .filter((one) => !isShort || (isTold(one) && one.text !== message.trim()))
-        // Of several answers to one question, the one that was told last counts.
-        .sort((a, b) => GOOD_ALONE[a.fit] - GOOD_ALONE[b.fit] || (a.fit === "tells" ? b.createdAt - a.createdAt : 0))
-        .slice(0, isShort ? 1 : MOST)
-        .map(({ text }) => text.slice(0, LENGTH).toWellFormed())
+    const items = (found?.items ?? []).filter((one) =>
+      mayBeTold(one, isShort ? null : conversationId, sources.isForeground),
     );
+    const told = (mayAsk || !isShort ? items : [])
+      .flatMap((one) => (question === null ? one : partsOf(one.text, question).map((text) => ({ ...one, text }))))
+      .map((one) => ({ ...one, fit: question === null ? ("near" as const) : fitOf(one.text, question) }))
+      .filter(({ score, fit }) => score >= (isShort ? GOOD_ALONE[fit] : GOOD))
+      .filter(({ text, fit }) => question === null || (isOfThing ? fit !== "near" : mayAnswer(text, question)))
+      .filter((one) => !isShort || (isTold(one) && one.text !== message.trim()))
+      // Of several answers to one question, the one that was told last counts.
+      .sort((a, b) => GOOD_ALONE[a.fit] - GOOD_ALONE[b.fit] || (a.fit === "tells" ? b.createdAt - a.createdAt : 0))
+      .slice(0, isShort ? 1 : MOST)
+      .map(({ text }) => text.slice(0, LENGTH).toWellFormed());
+    const read = mayRead && told.length === 0 ? fileAnswer(message, items) : null;
+    return read === null ? told : [read];
   };
 
 /** "I live in Leeds" has less in common with "where do I live?" than other questions have. */

@@ -11,6 +11,7 @@ import type { ClearFiles } from "../storage/removals.ts";
 import type { Store } from "../storage/store.ts";
 import { createDiskBound } from "./disk-bound.ts";
 import { createEmbedding } from "./embedding.ts";
+import { hasOwnTexts } from "./file-answer.ts";
 import { createIndexing } from "./indexing.ts";
 import { createMemory, type Memory } from "./memory.ts";
 import type { Notes } from "./notes.ts";
@@ -74,7 +75,10 @@ export function createRemembering(parts: RememberingParts): Remembering {
 
   return {
     memory,
-    recall: createRecall(memory, sources),
+    recall: createRecall(memory, {
+      isForeground: sources.isForeground,
+      hasOwnTexts: (agent) => hasOwnTexts(workspaces, agent),
+    }),
     run() {
       if (!existsSync(folder)) store.transaction(() => queue.addEveryone());
       indexing.run();

@@ -3,6 +3,7 @@
  * model repeats whatever else it reads: headings, file names, instructions about tools (docs/eval.md has the figures).
  */
 
+import { isOfFile } from "../lib/file-says.ts";
 import type { Exchange } from "../lib/follow-up-forms.ts";
 import { inFull, isRequest } from "../lib/follow-ups.ts";
 import { asksForOtherLanguage, type Language, languageOf } from "../lib/language.ts";
@@ -134,6 +135,8 @@ function turnsBefore(message: string, turns: readonly Turn[], { files, memories 
     return [...examples, ...known.flatMap(told), ...recalled(turns, message)];
   }
   if (facts.length > 0) return [...turnsOf(RECALL), ...facts.flatMap(told)];
+  // What a file has is told as it stands there (models/local/recall.ts).
+  if (memories.some(isOfFile)) return memories.flatMap(told);
   return [...turnsOf(workedExamples(message)), ...memories.flatMap(told), ...recalled(turns, message)];
 }
 

@@ -7,6 +7,7 @@ import type { RunInput } from "../../src/runtime/protocol.ts";
 
 const [OWN, OTHER, BACKGROUND] = ["conv_own", "conv_other", "conv_of_a_schedule"];
 const isForeground = (conversationId: string) => conversationId !== BACKGROUND;
+const hasOwnTexts = () => true;
 const searched = (items: Found[]) => ({ search: async () => ({ items, degraded: null }), keep: async () => {} });
 const found = (text: string, more: Partial<Found> = {}): Found => ({
   ...{ text, file: null, fromLine: null, toLine: null, messageId: null, seq: 1, runId: null, createdAt: 0, score: 0.8 },
@@ -34,18 +35,21 @@ test("what the prompt has anyway is not told again: this conversation, and the f
 
 test("at most five passages are told, the best, and none that has little to do with the message", async () => {
   const items = [...Array.from({ length: 7 }, (_, at) => found(`fact ${at}`)), found("far", { score: 0.1 })];
-  const recall = createRecall(searched(items), { isForeground });
+  const recall = createRecall(searched(items), { isForeground, hasOwnTexts });
   expect(await recall({} as Agent, "what?", OWN, "full")).toEqual(["fact 0", "fact 1", "fact 2", "fact 3", "fact 4"]);
 });
 
 test("a memory that cannot be searched leaves the prompt without it", async () => {
-  const recall = createRecall({ ...searched([]), search: () => Promise.reject(new Error("broken")) }, { isForeground });
+  const recall = createRecall(
+    { ...searched([]), search: () => Promise.reject(new Error("broken")) },
+    { isForeground, hasOwnTexts },
+  );
   expect(await recall({} as Agent, "what?", OWN, "full")).toEqual([]);
 });
 
 test("a model with a short prompt is told one thing that the person has said or noted, if it is asked for such", async () => {
   const told = (message: string, ...items: Found[]) =>
-    createRecall(searched(items), { isForeground })({} as Agent, message, OWN, "short");
+    createRecall(searched(items), { isForeground, hasOwnTexts })({} as Agent, message, OWN, "short");
   const fact = found("My dog is called Bruno.", { conversationId: OWN });
   const asked = "What is my dog called?";
   expect(await told(asked, fact, found("I like dogs."))).toEqual([fact.text]);
@@ -78,7 +82,7 @@ test.each([
   ["My name is Timmy.", "whats my name"],
   ["sam's birthday is 9 june", "when is sam's birthday"],
 ])("%s is told for %s even where it was found by its words alone, below others", async (text, question) => {
-  const recall = createRecall(searched([found(text, { score: 0.2 })]), { isForeground });
+  const recall = createRecall(searched([found(text, { score: 0.2 })]), { isForeground, hasOwnTexts });
   expect(await recall({} as Agent, question, OWN, "short")).toEqual([text]);
 });
 
@@ -98,20 +102,23 @@ test.each([
         score: 0.9 - at / 10,
       }),
     );
-    const recall = createRecall(searched(items), { isForeground });
+    const recall = createRecall(searched(items), { isForeground, hasOwnTexts });
     expect(await recall({} as Agent, question, OWN, "short")).toEqual([`- The user says: ${told[1]}`]);
   },
 );
 
 test("what is told of one person does not answer what is asked of another", async () => {
-  const recall = createRecall(searched([found("My sister lives in York.", { score: 0.45 })]), { isForeground });
+  const recall = createRecall(searched([found("My sister lives in York.", { score: 0.45 })]), {
+    isForeground,
+    hasOwnTexts,
+  });
   expect(await recall({} as Agent, "Where does my brother live?", OWN, "short")).toEqual([]);
   expect(await recall({} as Agent, "Where does my sister live?", OWN, "short")).toHaveLength(1);
 });
 
 test("of a message with several sentences only what answers is told, and what it asks to be done is not", async () => {
   const told = async (text: string, question: string) =>
-    createRecall(searched([found(text)]), { isForeground })({} as Agent, question, OWN, "short");
+    createRecall(searched([found(text)]), { isForeground, hasOwnTexts })({} as Agent, question, OWN, "short");
   const minutes = "Create a file minutes.md with:\nPresent: Henrik, Lise, Petra.\nNext meeting: 15 December.";
   expect(await told(minutes, "When is the next meeting?")).toEqual(["Next meeting: 15 December."]);
   expect(await told("I work in Hull. My dog is called Rex. I am tired.", "What is my dog called?")).toEqual([
@@ -130,7 +137,7 @@ test("an answer in other words is told from where it is nearer than by chance", 
     ["I work as a nurse.", "What is my job?"],
     ["I was born in 1990.", "How old am I?"],
   ] as const) {
-    const told = (score: number) => createRecall(searched([found(text, { score })]), { isForeground });
+    const told = (score: number) => createRecall(searched([found(text, { score })]), { isForeground, hasOwnTexts });
     expect(await told(0.35)({} as Agent, question, OWN, "short")).toEqual([text]);
     expect(await told(0.25)({} as Agent, question, OWN, "short")).toEqual([]);
   }
@@ -143,13 +150,16 @@ test.each([
   ["We have a dog.", "What is my dog called?"],
   ["I visited Rome in May.", "Where do I live?"],
 ])("%s, found by its words alone, is not told for %s", async (text, question) => {
-  const recall = createRecall(searched([found(text, { score: 0.45 })]), { isForeground });
+  const recall = createRecall(searched([found(text, { score: 0.45 })]), { isForeground, hasOwnTexts });
   expect(await recall({} as Agent, question, OWN, "short")).toEqual([]);
 });
 
 test("the memory is kept from the first message that tells something, so that it is there at the first question", async () => {
   const kept: Agent[] = [];
-  const recall = createRecall({ ...searched([]), keep: async (agent) => void kept.push(agent) }, { isForeground });
+  const recall = createRecall(
+    { ...searched([]), keep: async (agent) => void kept.push(agent) },
+    { isForeground, hasOwnTexts },
+  );
   const keeps = async (message: string) => {
     kept.length = 0;
     await recall({} as Agent, message, OWN, "short");
@@ -164,7 +174,7 @@ test("the memory is kept from the first message that tells something, so that it
 test("what is noted of a thing answers a question about it that has the same words, and no other question", async () => {
   const note = found("- the plumber comes on Friday", { file: "memory/2026-11-22.md", origin: "agent", score: 0.4 });
   const told = (message: string) =>
-    createRecall(searched([note]), { isForeground })({} as Agent, message, OWN, "short");
+    createRecall(searched([note]), { isForeground, hasOwnTexts })({} as Agent, message, OWN, "short");
   for (const message of ["When does the plumber come?", "Do you know when the plumber comes?"]) {
     expect(await told(message)).toEqual([note.text]);
   }
@@ -176,7 +186,7 @@ test("what is noted of a thing answers a question about it that has the same wor
 test("what is noted of somebody by name answers a question about that", async () => {
   const text = "The user says: Anna's birthday is 3 May";
   const note = found(text, { file: "memory/2026-11-22.md", origin: "agent", score: 0.4 });
-  const recall = createRecall(searched([note]), { isForeground });
+  const recall = createRecall(searched([note]), { isForeground, hasOwnTexts });
   expect(await recall({} as Agent, "When is Anna's birthday?", OWN, "short")).toEqual([text]);
   expect(await recall({} as Agent, "When is Tom's birthday?", OWN, "short")).toEqual([]);
 });

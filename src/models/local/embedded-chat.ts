@@ -84,7 +84,9 @@ export async function openEmbeddedChat(
     const repeatsWords = asksForCode(question) || asksForCorrection(question);
     // After its name and role, an assistant would make up more.
     const isTold = isFixed || (introductions.length > 0 && isAssistant(messages));
-    const wish = isTold ? { ...ONE_SENTENCE, sentences: reply?.sentences ?? 1 } : lengthWished(messages);
+    const wish = isTold
+      ? { ...ONE_SENTENCE, sentences: recall?.sentences ?? reply?.sentences ?? 1 }
+      : lengthWished(messages);
     const listed = wish.items > 0 ? ["1."] : [];
     const openings =
       recall?.openings ??

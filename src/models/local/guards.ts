@@ -175,7 +175,7 @@ export function createGuard(messages: readonly ChatMessage[]): Guard {
       if (SPEAKER.test(text) || speaksOfItself(words) || callsUserByName(text) || introducesItself(text))
         return "speaker";
       if (theirs.some((mine) => mine.test(text))) return "speaker";
-      if (CONTROL.test(text) || HEADING.test(text.replace(CODE, ""))) return "leak";
+      if ((recall === null && CONTROL.test(text)) || HEADING.test(text.replace(CODE, ""))) return "leak";
       if (leaks(words) || words.some((word) => ofExamples.includes(word))) return "leak";
       if (echoes(text)) return "echo";
       if (loops(text, words)) return "loop";

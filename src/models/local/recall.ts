@@ -2,7 +2,7 @@
  * Answers to what a person asks about themselves. A small model takes "my name" for its own, so its answer is begun for
  * it, and what it was told is likelier.
  */
-
+import { isOfFile } from "../../lib/file-says.ts";
 import { ownMessageAsked } from "../../lib/questions.ts";
 import {
   asksForAll,
@@ -13,12 +13,14 @@ import {
   recallQuestion,
   sharesWords,
 } from "../../lib/recall.ts";
-import { sentencesOf } from "../../lib/words.ts";
+import { sentenceEnds, sentencesOf } from "../../lib/words.ts";
 import { RECALL } from "../../lib/worked-examples.ts";
 import type { Guide } from "./guidance.ts";
 import type { ChatMessage } from "./protocol.ts";
 
 export interface Recall {
+  /** How many sentences the answer has; by default one. */
+  sentences?: number;
   /** How the answer may begin; all of it, if nothing was told. */
   openings: readonly string[];
   /** What was told, to the person who told it: "Your dog is called Rex." */
@@ -59,6 +61,10 @@ const turned = (text: string): string =>
 
 /** Null if the last message asks for nothing of the kind, or may be answered without having been told. */
 export function recallOf(messages: readonly ChatMessage[]): Recall | null {
+  // What a file has about the message is told as it stands there.
+  const [said, noted] = messages.slice(-3, -1);
+  if (said !== undefined && noted?.content === REMEMBERS && isOfFile(said.content))
+    return { openings: [said.content], told: [], sentences: sentenceEnds(said.content).length };
   const asked = messages.findLast(({ role }) => role === "user")?.content ?? "";
   const question = ownMessageAsked(asked) === null ? recallQuestion(asked) : null;
   if (question === null) return null;
