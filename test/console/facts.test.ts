@@ -74,7 +74,7 @@ browserTest("a user without credit sees what is missing and whom to ask, before 
   }
 });
 
-browserTest("a balance is shown to the cent, and does not change for less", async () => {
+browserTest("a balance is shown to the cent, and never as more than there is", async () => {
   const model = startMockModelServer();
   const host = await startTestServer({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: model.url });
   try {
@@ -91,8 +91,8 @@ browserTest("a balance is shown to the cent, and does not change for less", asyn
         await page.keyboard.press("Enter");
         await read;
         await page.getByText("Hello, I am the mock model.").waitFor();
-        expect(await page.locator("#purse-balance").textContent()).toBe("10.00 USDC");
-        expect(await page.locator("#balance").textContent()).toBe("10.00");
+        expect(await page.locator("#purse-balance").textContent()).toBe("9.99 USDC");
+        expect(await page.locator("#balance").textContent()).toBe("9.99");
       },
     );
   } finally {
