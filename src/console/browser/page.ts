@@ -14,6 +14,7 @@ import {
 import { openApprovals } from "./approvals.ts";
 import { createChat } from "./chat.ts";
 import { alertFor, armCopyButtons, attempt, hideErrors, part, reportErrors, showError } from "./dom.ts";
+import { showEntries } from "./entries.ts";
 import { hashOf } from "./hash.ts";
 import { type Choice, listInstances } from "./instances.ts";
 import { openKeys } from "./keys.ts";
@@ -140,7 +141,7 @@ async function showPages(account: Account): Promise<void> {
   fill({});
   showModel(host);
   openMonthlyLimit((account) => showBalance(account));
-  openTopUp(billing.minimumTopUp, () => void readBalance());
+  openTopUp(billing.minimumTopUp, () => void Promise.all([readBalance(), showEntries()]));
   const loadKeys = openKeys((key) => fill({ key }));
   for (const id of ["views", "signed-in"]) part(id, HTMLElement).hidden = false;
   part("purse", HTMLElement).hidden = !charges;
@@ -179,7 +180,10 @@ async function showPages(account: Account): Promise<void> {
     const place = placeOf(location.hash);
     const { view, instanceId, agentId, part: wanted } = place;
     showPlace();
-    if (view === "account") loadKeys();
+    if (view === "account") {
+      loadKeys();
+      if (charges) void showEntries();
+    }
     if (view === "approvals") await loadApprovals();
     if (view === "usage") await loadUsage();
     if (wanted && agentId === chosen?.agent?.agentId) {
