@@ -36,11 +36,6 @@ export function positiveAmount(text: string): Micros {
   throw new InvalidArgumentError("Expected an amount above zero.");
 }
 
-export function transactionHash(text: string): string {
-  if (/^0x[0-9a-f]{64}$/i.test(text)) return text;
-  throw new InvalidArgumentError("Expected 0x and 64 hex digits.");
-}
-
 export function count(text: string): number {
   if (/^[1-9]\d{0,5}$/.test(text)) return Number(text);
   throw new InvalidArgumentError("Expected a whole number from 1 to 999999.");

@@ -11,9 +11,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   "account list": ["roost account list"],
   "account show": ["roost account show ada@example.org"],
   "account credit": ["roost account credit ada@example.org 5.00 --note 'paid by bank transfer'"],
-  "account credit-transfer": [
-    `roost account credit-transfer ada@example.org base 0x${"1f".repeat(32)} --note 'paid before the backup was restored'`,
-  ],
+  "account credit-transfer": ["roost account credit-transfer ada@example.org base 0x1f… --note mistyped"],
   "account debit": ["roost account debit ada@example.org 495.00 --note '500.00 instead of 5.00'"],
   "account limit": [
     "roost account limit ada@example.org",

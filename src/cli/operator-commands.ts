@@ -1,7 +1,7 @@
 import { Argument, type Command, Option } from "commander";
 import { NETWORK_NAMES } from "../chain/networks.ts";
 import { DTYPE_NAMES } from "../models/store/dtypes.ts";
-import { amount, count, durationMs, limit, positiveAmount, transactionHash } from "./arguments.ts";
+import { amount, count, durationMs, limit, positiveAmount } from "./arguments.ts";
 import { settingsHelp } from "./settings-help.ts";
 
 const OPERATOR = "On this host:";
@@ -72,7 +72,7 @@ export function addOperatorCommands(program: Command): void {
     );
   ofAccount("credit-transfer", "credit USDC that has arrived and that no quote asked for")
     .addArgument(new Argument("<network>", "the chain").choices(NETWORK_NAMES))
-    .argument("<transaction>", "its hash", transactionHash)
+    .argument("<transaction>", "its hash")
     .requiredOption("--note <text>", "why; kept in the audit log")
     .action(async (email, network, txHash, options) =>
       (await import("./operator/account-transfer.ts")).creditTransfer(email, network, txHash, options),

@@ -90,5 +90,6 @@ test("the operator cannot give away a transfer that pays somebody's quote, is no
   expect(await refusal(await paying.pay((await quoteFor(person)).amount))).toContain("it pays a quote");
   expect(await refusal(await paying.pay("1.111113", 2))).toContain("has 2 of 10 confirmations");
   expect(await refusal(`0x${"77".repeat(32)}`)).toContain("is in no block of base");
+  expect(await give(other, "0x77")).toMatchObject({ code: 2, errors: expect.stringContaining("64 hex digits") });
   expect(await balanceOf(other)).toBe("0.000000");
 });

@@ -3,11 +3,13 @@ import type { Address, NetworkName } from "../../chain/networks.ts";
 import { CURRENCY, formatMoney } from "../../lib/money.ts";
 import { nextAddress } from "../../payments/lost-wallet.ts";
 import { creditUnclaimed } from "../../payments/unclaimed-transfer.ts";
-import { Failure } from "../failure.ts";
+import { Failure, UsageError } from "../failure.ts";
 import { balanceCents, printJson, say } from "../output.ts";
 import { type AccountOptions, findAccount, showAccountRecord } from "./account-record.ts";
 import { withData } from "./data-folder.ts";
 import { readEmail } from "./email.ts";
+
+const HASH = /^0x[0-9a-f]{64}$/i;
 
 /**
  * `roost account credit-transfer EMAIL NETWORK TRANSACTION --note TEXT`: credits USDC that has arrived and that no quote asked
@@ -20,6 +22,7 @@ export function creditTransfer(
   options: AccountOptions & { note: string },
 ): Promise<void> {
   const address = readEmail(email);
+  if (!HASH.test(txHash)) throw new UsageError("the transaction's hash: expected 0x and 64 hex digits");
   return withData(options, "refuse", async (parts) => {
     const { config, store, clock, audit } = parts;
     const recipient = nextAddress(config);
