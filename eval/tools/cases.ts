@@ -122,6 +122,10 @@ const NONE = [
   "Forget about the rain, let us talk about the sea.",
   "She has ticked everything off her list.",
   "Copy machines are so loud.",
+  "When does the shop close today?",
+  "How much is it to rent 2 boats for 3 days?",
+  "Undo that",
+  "What did I just ask?",
 ];
 
 const WANTED: readonly [say: string, wanted: Wanted][] = [
@@ -175,6 +179,16 @@ const WANTED: readonly [say: string, wanted: Wanted][] = [
   ["Show me what is in recipes/soup.md", { tool: "read_file", name: "recipes/soup.md", says: "leeks" }],
 
   ["Write 'Buy milk' into a file called milk.md.", { tool: "write_file", name: "milk.md", text: "Buy milk" }],
+  [
+    "Save this recipe as tea.md:\nBoil the water.\nWait.",
+    { tool: "write_file", name: "tea.md", text: "Boil the water.\nWait." },
+  ],
+  ["- Dune\n- Emma\n\nsave this as books.md", { tool: "write_file", name: "books.md", text: "- Dune\n- Emma" }],
+  ["Add to my to-do list: buy stamps", { tool: "write_file", name: "todo.md", text: `${CHORES}- buy stamps\n` }],
+  [
+    "Replace the lemons with limes on the shopping list.",
+    { tool: "write_file", name: "shopping-list.md", text: "- flour\n- limes\n- olive oil\n" },
+  ],
   [
     "Create a file named guests.md with Anna, Ben and Carla.",
     { tool: "write_file", name: "guests.md", text: "Anna, Ben and Carla" },
