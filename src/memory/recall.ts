@@ -74,8 +74,8 @@ export const createRecall =
     const mayRead =
       isShort && (question === null || isOfThing) && mayStandInFile(message) && sources.hasOwnTexts(agent);
     if (isShort && !mayAsk && !mayRead) {
-      // It may be asked for at the beginning of the next conversation.
-      if (tellsSomething(message)) await memory.keep(agent).catch(() => null);
+      // It may be asked for with the next message, or at the beginning of the next conversation.
+      if (tellsSomething(message) || sources.hasOwnTexts(agent)) await memory.keep(agent).catch(() => null);
       return [];
     }
     const found = await withTimeout(

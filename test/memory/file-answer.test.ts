@@ -23,14 +23,12 @@ test.each([
   expect(fileAnswer(question, FAQ)).toBe(answer);
 });
 
-test.each([
-  "What is the capital of France?",
-  "Do you sell skateboards?",
-  "What is EUR?",
-  "What are the repairs?",
-])("a question of which only some words stand in a file, or in several lines, is not: %s", (question) => {
-  expect(fileAnswer(question, FAQ)).toBeNull();
-});
+test.each(["What is the capital of France?", "Do you sell skateboards?", "What is EUR?", "What are the repairs?"])(
+  "a question of which only some words stand in a file, or in several lines, is not: %s",
+  (question) => {
+    expect(fileAnswer(question, FAQ)).toBeNull();
+  },
+);
 
 test("a file's name tells what its lines are about, and notes and files of the prompt are none", () => {
   const text = "- Monday: reading\n- Tuesday: maths";

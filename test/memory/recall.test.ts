@@ -154,11 +154,12 @@ test.each([
   expect(await recall({} as Agent, question, OWN, "short")).toEqual([]);
 });
 
-test("the memory is kept from the first message that tells something, so that it is there at the first question", async () => {
+test("the memory is kept from the first message that tells something, or where there are files, so that it is there at the first question", async () => {
   const kept: Agent[] = [];
+  let hasTexts = false;
   const recall = createRecall(
     { ...searched([]), keep: async (agent) => void kept.push(agent) },
-    { isForeground, hasOwnTexts },
+    { isForeground, hasOwnTexts: () => hasTexts },
   );
   const keeps = async (message: string) => {
     kept.length = 0;
@@ -168,7 +169,10 @@ test("the memory is kept from the first message that tells something, so that it
   for (const message of ["My name is Timmy.", "I work as a nurse.", "The wifi password is blue7."]) {
     expect(await keeps(message)).toBe(true);
   }
-  for (const message of ["Hello!", "Tell me a joke.", "Why is the sky blue?"]) expect(await keeps(message)).toBe(false);
+  const others = ["Hello!", "Tell me a joke.", "Why is the sky blue?"];
+  for (const message of others) expect(await keeps(message)).toBe(false);
+  hasTexts = true;
+  expect(await keeps("Hello!")).toBe(true);
 });
 
 test("what is noted of a thing answers a question about it that has the same words, and no other question", async () => {
