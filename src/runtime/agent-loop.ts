@@ -172,7 +172,7 @@ async function* oneStep(
     if (delta !== "") {
       const text = shown?.add(delta) ?? delta;
       answer.text += text;
-      if (shown) yield { type: "delta", text };
+      if (shown && text !== "") yield { type: "delta", text };
     }
   }
   return answer;

@@ -56,7 +56,7 @@ browserTest("an approval is shown whole, also after a reload, and approved by ke
     await card.getByRole("button", { name: "Approve" }).focus();
     await page.keyboard.press("Enter");
     await card.getByText("Approved by").waitFor();
-    await page.getByText("Wait. Mailed.").waitFor();
+    await page.getByText("Mailed.", { exact: true }).waitFor();
     expect(mail.acted).toEqual(["a\u202eb <b>bold</b>"]);
     expect(await card.evaluate((element) => element === document.activeElement)).toBe(true);
     expect(await card.getByRole("button").count()).toBe(0);
@@ -110,7 +110,7 @@ browserTest("a call is denied, and one that was decided elsewhere or cancelled c
     thenSay("Not mailed.");
     await card(0).getByRole("button", { name: "Deny" }).click();
     await card(0).getByText("Denied by").waitFor();
-    await page.getByText("Wait. Not mailed.").waitFor();
+    await page.getByText("Not mailed.", { exact: true }).waitFor();
 
     await write(page, "Mail again", ["mail", { key: "b" }]);
     await card(1).getByRole("button", { name: "Approve" }).waitFor();
@@ -120,7 +120,7 @@ browserTest("a call is denied, and one that was decided elsewhere or cancelled c
     await lookAgain(page);
     await card(1).getByText("Denied by").waitFor();
     expect(await card(1).getByRole("button").count()).toBe(0);
-    await page.getByText("Wait. Not this either.").waitFor();
+    await page.getByText("Not this either.", { exact: true }).waitFor();
 
     await write(page, "And again", ["mail", { key: "c" }]);
     await card(2).getByRole("button", { name: "Approve" }).waitFor();
@@ -152,7 +152,7 @@ browserTest("questions are answered, by choice and in own words", async () => {
     thenSay("Friday, with bread.");
     await page.keyboard.press("Enter");
     await card.getByText("Friday · bread").waitFor();
-    await page.getByText("Wait. Friday, with bread.").waitFor();
+    await page.getByText("Friday, with bread.", { exact: true }).waitFor();
     const [{ answers }] = (await person.ask("GET", "/v1/approvals")).body.data;
     expect(answers).toEqual(["Friday", "bread"]);
   });
@@ -171,7 +171,7 @@ browserTest("Enter in the note on why questions are not answered answers nothing
     thenSay("Another time.");
     await card.getByRole("button", { name: "Do not answer" }).click();
     await card.getByText("Denied by").waitFor();
-    await page.getByText("Wait. Another time.").waitFor();
+    await page.getByText("Another time.", { exact: true }).waitFor();
     const [{ status, note }] = (await person.ask("GET", "/v1/approvals")).body.data;
     expect([status, note]).toEqual(["denied", "I am away"]);
   });
@@ -200,7 +200,7 @@ browserTest("what is being answered stays while its run is lost and followed aga
     thenSay("Friday, with bread.");
     await card.getByRole("button", { name: "Answer", exact: true }).click();
     await card.getByText("Friday · bread").waitFor();
-    await page.getByText("Wait. Friday, with bread.").waitFor();
+    await page.getByText("Friday, with bread.", { exact: true }).waitFor();
     expect(await page.locator(".approval").count()).toBe(1);
   });
 });
@@ -253,7 +253,7 @@ browserTest(
       expect(await written(inChat)).toEqual([true, "bread", "I am away", true]);
       thenSay("Friday, with bread.");
       await inChat.getByRole("button", { name: "Answer", exact: true }).click();
-      await page.getByText("Wait. Friday, with bread.").waitFor();
+      await page.getByText("Friday, with bread.", { exact: true }).waitFor();
       expect(await asksBeforeLeaving(page)).toBe(false);
     });
   },

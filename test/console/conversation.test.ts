@@ -82,7 +82,7 @@ browserTest("a run that waits for a decision says so, also after a reload, and t
     const [run] = (await person.ask("GET", `${agentPath}/runs?status=waiting`)).body.data;
     const { app, foundation } = server;
     foundation.store.transaction(() => app.runs.resume(run.runId, run.waitingFor, "go ahead"));
-    await page.getByText("I will write. It is sent.").waitFor();
+    await page.getByText("It is sent.", { exact: true }).waitFor();
     await page.getByText("waiting for a decision").waitFor({ state: "detached" });
     expect(send.acted).toEqual(["a"]);
   });

@@ -100,7 +100,7 @@ test("a tool is called, and its result goes to the model and to the stream", asy
   expect(started?.data).toMatchObject({ toolCallId: "c1", name: "now", input: { timeZone: "Europe/Oslo" } });
   expect(completed?.data).toMatchObject({ toolCallId: "c1", name: "now", isError: false });
   expect(completed?.data.output).toMatch(/\d{4}-\d\d-\d\dT/);
-  expect(frames.at(-2)?.data.message.message).toBe("Let me look. It is late.");
+  expect(frames.at(-2)?.data.message.message).toBe("Let me look. \n\nIt is late.");
   const { messages, tools } = it.mock.requests.at(-1)?.body ?? {};
   expect(tools.map(({ function: { name } }: { function: { name: string } }) => name)).toContain("now");
   expect(messages.at(-1)).toEqual({ role: "tool", tool_call_id: "c1", content: completed?.data.output });

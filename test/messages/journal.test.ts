@@ -254,7 +254,7 @@ test("after a restart a completed tool call is not repeated: the model gets its 
   const frames = (await it.until("run.completed", runId)).filter(({ data }) => data.runId === runId);
   expect(kindsOf(frames).filter((kind) => kind === "tool.started")).toHaveLength(1);
   expect(kindsOf(frames)).toContain("run.restarted");
-  expect(shownText(frames)).toBe("Look. Noon.");
+  expect(shownText(frames)).toBe("Look. \n\nNoon.");
   const { messages } = it.mock.requests.at(-1)?.body ?? {};
   expect(messages.slice(-2)).toMatchObject([
     { role: "assistant", content: "Look. ", tool_calls: [{ id: "c1", function: { name: "now" } }] },
@@ -314,7 +314,7 @@ test("a tool call whose outcome the crash lost is reported as unknown, to client
     tool_call_id: "c1",
     content: UNKNOWN_OUTCOME,
   });
-  expect(shownText(frames)).toBe("Look. I cannot know.");
+  expect(shownText(frames)).toBe("Look. \n\nI cannot know.");
 });
 
 test("calls that the crash prevented are made afterwards, and earlier ones are not repeated", async () => {
@@ -346,7 +346,7 @@ test("calls that the crash prevented are made afterwards, and earlier ones are n
     { role: "tool", tool_call_id: "c2", content: UNKNOWN_OUTCOME },
     { role: "tool", tool_call_id: "c3", content: expect.stringContaining("Z)") },
   ]);
-  expect(shownText(frames)).toBe("Look. Late.");
+  expect(shownText(frames)).toBe("Look. \n\nLate.");
 });
 
 test("an agent that makes the same call forever is ended as loop_detected, and its text is kept", async () => {
@@ -359,7 +359,10 @@ test("an agent that makes the same call forever is ended as loop_detected, and i
   expect(it.mock.requests.at(-1)?.body.messages.at(-1).content).toContain("4 times");
   const error = { code: "loop_detected", message: expect.stringContaining("now 5 times") };
   expect(frames.at(-1)).toMatchObject({ event: "run.failed", data: { error } });
-  expect(frames.at(-2)?.data.message).toMatchObject({ message: "Again. ".repeat(5), finishReason: "error" });
+  expect(frames.at(-2)?.data.message).toMatchObject({
+    message: `${"Again. \n\n".repeat(4)}Again. `,
+    finishReason: "error",
+  });
   const run = (await it.run(frames[0]?.data.runId)).body;
   expect(run).toMatchObject({ status: "failed", error, steps: 5 });
   const plain = await it.send("mars?");

@@ -109,7 +109,7 @@ test("a run that waits outlives its process, and the call it waits with is made 
   expect(await run()).toMatchObject({ status: "waiting", waitingFor: WAIT_ID, usage: { promptTokens: 9 } });
   expect([mock.requests.length, decide(), decide()]).toEqual([1, true, false]);
   const shown = await frames();
-  expect([shownText(shown), send.acted]).toEqual(["Wait. Done.", ["a"]]);
+  expect([shownText(shown), send.acted]).toEqual(["Wait. \n\nDone.", ["a"]]);
   expect(kindsOf(shown)).not.toContain("run.restarted");
 });
 
@@ -118,7 +118,7 @@ test("a decision outlives the process that died right after it", async () => {
   await runUntil("", { runId: left.runId, dies: true });
   const { frames, decide } = await goOn(left);
   const shown = await frames();
-  expect([shownText(shown), send.acted, decide()]).toEqual(["Wait. Done.", ["a"], false]);
+  expect([shownText(shown), send.acted, decide()]).toEqual(["Wait. \n\nDone.", ["a"], false]);
 });
 
 test("a call that went ahead and was interrupted is not made again: its outcome is unknown", async () => {
@@ -126,7 +126,7 @@ test("a call that went ahead and was interrupted is not made again: its outcome 
   expect((await runUntil("acts", { runId: left.runId })).acts).toBe(WAIT_ID);
   const { run, frames } = await goOn(left);
   const shown = await frames();
-  expect([shownText(shown), send.acted]).toEqual(["Wait. Done.", []]);
+  expect([shownText(shown), send.acted]).toEqual(["Wait. \n\nDone.", []]);
   expect(results()).toMatchObject([{ tool_call_id: "call_a", content: UNKNOWN_OUTCOME }]);
   expect(await run()).toMatchObject({ status: "completed", steps: 2 });
 });

@@ -85,7 +85,7 @@ describe("a run that waits", () => {
 
     expect(decide(runId, waitingFor, "go ahead")).toBe(true);
     const { status, body } = await pending;
-    expect([status, body.message, body.finishReason]).toEqual([200, "Wait. Done.", "stop"]);
+    expect([status, body.message, body.finishReason]).toEqual([200, "Wait. \n\nDone.", "stop"]);
     expect(body.usage).toMatchObject({ promptTokens: 21, completionTokens: 10 });
     expect(send.acted).toEqual(["a"]);
     expect(answers("mail it")).toEqual(["send a"]);
@@ -95,7 +95,7 @@ describe("a run that waits", () => {
       ...["run.queued", "run.started", "message.delta", "tool.started", "run.waiting", "approval.requested"],
       ...["run.resumed", "tool.started", "tool.completed", "message.delta", "message.completed", "run.completed"],
     ]);
-    expect(shownText(frames)).toBe("Wait. Done.");
+    expect(shownText(frames)).toBe("Wait. \n\nDone.");
     await stream.close();
     const { waiting, resumed } = { waiting: frames[3], resumed: frames[7] };
     expect(resumed?.data.input).toEqual(waiting?.data.input);
@@ -208,7 +208,7 @@ describe("a run that waits", () => {
     for (const runId of runs) await it.until("run.waiting", runId);
     asksFor("mail it", ["send", "one more"]);
     const { status, body } = await it.send("mail it");
-    expect([status, body.message]).toEqual([200, "Wait. Done."]);
+    expect([status, body.message]).toEqual([200, "Wait. \n\nDone."]);
     expect(answers("mail it")).toEqual([
       expect.stringContaining(`${MAX_WAITING} runs of this agent are already waiting`),
     ]);
@@ -227,7 +227,7 @@ describe("a run that waits", () => {
     await it.until("run.completed", runId);
     expect([answers("mail it"), log, send.acted]).toEqual([["read a", "send b"], ["a"], ["b"]]);
     const { data } = (await it.person.ask("GET", it.at("/messages"))).body;
-    expect(data.at(-1).message).toBe("Wait. Done.");
+    expect(data.at(-1).message).toBe("Wait. \n\nDone.");
     const { sqlite } = it.server.foundation.store;
     const row = sqlite.query("SELECT journal, journal_up_to FROM runs WHERE run_id = ?").get(runId);
     expect(row).toEqual({ journal: null, journal_up_to: null });
@@ -252,7 +252,7 @@ describe("while a run waits", () => {
     await it.until("run.completed", behind);
     const frames = await ofRun("run.completed", runId);
     expect(kindsOf(frames)).not.toContain("run.restarted");
-    expect([shownText(frames), send.acted]).toEqual(["Wait. Done.", ["a"]]);
+    expect([shownText(frames), send.acted]).toEqual(["Wait. \n\nDone.", ["a"]]);
   });
 
   test("a restart after the decision, and before the run has a place again, keeps the decision", async () => {
@@ -265,7 +265,7 @@ describe("while a run waits", () => {
     await it.server.restart();
     const frames = await ofRun("run.completed", runId);
     expect(kindsOf(frames)).not.toContain("run.restarted");
-    expect([shownText(frames), send.acted, answers("mail it")]).toEqual(["Wait. Done.", ["a"], ["send a"]]);
+    expect([shownText(frames), send.acted, answers("mail it")]).toEqual(["Wait. \n\nDone.", ["a"], ["send a"]]);
     for (const other of others) await it.cancel(other);
   });
 
@@ -279,7 +279,7 @@ describe("while a run waits", () => {
     await it.server.restart();
     const frames = await ofRun("run.completed", runId);
     expect(kindsOf(frames).filter((kind) => kind === "run.restarted")).toHaveLength(1);
-    expect([shownText(frames), send.acted, answers("mail it")]).toEqual(["Wait. Done.", ["a"], ["send a"]]);
+    expect([shownText(frames), send.acted, answers("mail it")]).toEqual(["Wait. \n\nDone.", ["a"], ["send a"]]);
   });
 
   test("it can be cancelled, keeps its text, and no decision resumes it", async () => {
@@ -358,7 +358,7 @@ test("a listener can create an approval when a run waits, and resume one run whe
   await it.until("run.waiting");
   expect(order).toEqual(["waiting 1"]);
   await it.send("hi", { conversationId: other });
-  expect((await pending).body.message).toBe("Wait. Done.");
+  expect((await pending).body.message).toBe("Wait. \n\nDone.");
   expect(order).toEqual(["waiting 1", "completed true", "completed false"]);
   expect(answers("ask the other")).toEqual(["Hello, world"]);
 });

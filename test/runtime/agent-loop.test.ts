@@ -117,7 +117,7 @@ test("tool calls are made in order, each reported before and after, and their re
     { role: "tool", toolCallId: "a", content: "out 1" },
     { role: "tool", toolCallId: "b", content: "out 2" },
   ]);
-  expect(spoken(events)).toBe("Look. Done.");
+  expect(spoken(events)).toBe("Look. \n\nDone.");
 });
 
 test("a tool's error is reported as such, and the run continues", async () => {
@@ -206,7 +206,7 @@ test("what an earlier attempt completed is shown again but not repeated", async 
     { text: "", calls: [made("b", "outcome unknown")] },
   ];
   const { events, tools, asked } = await play({ answers: [[text("It is noon.")]], run: { journal } });
-  expect(spoken(events)).toBe("Look. It is noon.");
+  expect(spoken(events)).toBe("Look. \n\nIt is noon.");
   expect(tools).toEqual([]);
   const expected: ModelMessage[] = [
     { role: "user", content: "hi" },
@@ -239,6 +239,22 @@ test("what is said before a call and after it are two paragraphs, also after a w
   // The break is for people: the model gets what it has said.
   expect(twice.asked[0]?.at(-2)?.content).toBe("I see.");
 });
+
+test.each([
+  ["Let me look. ", ["Done."], "Let me look. \n\nDone."],
+  ["Let me look:\n", ["Done."], "Let me look:\n\nDone."],
+  ["Let me look.\n\n", ["Done."], "Let me look.\n\nDone."],
+  ["Let me look.", ["\n", "\n", " ", "\nDone."], "Let me look.\n\nDone."],
+  ["Let me look.", [" Done."], "Let me look.\n\n Done."],
+  ["Code:", [" \n", "  ", "  x = 1"], "Code:\n\n    x = 1"],
+  ["\n", ["Done."], "\nDone."],
+])(
+  "%j before a call and %j after it are two paragraphs of one answer, with one break between them",
+  async (first, then, shown) => {
+    const { events } = await play({ answers: [[text(first), [call("a")]], then.map((part) => text(part))] });
+    expect(spoken(events)).toBe(shown);
+  },
+);
 
 test("after a crash, what it said on the way to an answer of a given form is not shown either", async () => {
   const journal = [{ text: "I will look.", calls: [made("a", "noon")] }];
@@ -400,7 +416,7 @@ test("a run that has waited shows its text once, and the model gets all results 
   const answers = [[text("Done.")]];
   for (const reads of [false, true]) {
     const { events, asked } = await play({ answers, callTool: waiting(), reads, run: { journal, journalShown: true } });
-    expect(spoken(events)).toBe("Done.");
+    expect(spoken(events)).toBe("\n\nDone.");
     expect(events.flatMap((event) => (event.type === "tool.started" ? [event.following] : []))).toEqual([[], []]);
     expect(asked[0]?.slice(-3).map(({ content }) => content)).toEqual(["out a", "was done before", "out c"]);
   }
