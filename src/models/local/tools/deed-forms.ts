@@ -182,6 +182,8 @@ export const FORMS = [
   // "Forget that I prefer tea", "Forget what I told you about the plumber"
   form(`${FORGET} (?<text>${STATEMENT})$`, forget),
   form(`${FORGET} what (?:${TELL}|you (?:have )?(?:noted|remember(?:ed)?|know)) about (?<text>[^.!?]+?)${END}`, forget),
+  // "Forget about Leo, please", but "forget about the rain" lets a matter rest
+  form(`${FORGET} (?:everything |all )?about (?<text>(?:(?-i:\\p{Lu})|(?:my|our) )[^.!?]+?)${END}`, forget),
   // "Show me my shopping list", "What does todo.md say?", "What have I got on my list?"
   ...[FILE, LIST, MY_DOCUMENT].flatMap((file) => [
     form(
