@@ -20,7 +20,7 @@ browserTest("the account's page shows the newest entries of its ledger, a paymen
         const entries = page.locator("#entry-list .entry");
         await entries.first().waitFor();
         const texts = await entries.locator("span:not(.soft)").allTextContents();
-        expect(texts).toEqual(["reversal", "-5.00", "top up on base", "1.005715", "credit", "10.00"]);
+        expect(texts).toEqual(["Reversal", "−5.00", "Top-up on base", "1.005715", "Credit", "10.00"]);
       },
     );
   } finally {

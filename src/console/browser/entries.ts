@@ -2,7 +2,10 @@ import { roost } from "./api.ts";
 import { day, make, part, reportErrors } from "./dom.ts";
 import { exact } from "./money.ts";
 
+const section = part("entries", HTMLElement);
 const list = part("entry-list", HTMLUListElement);
+
+const NAMES = { top_up: "Top-up", credit: "Credit", usage: "Usage", reversal: "Reversal" };
 
 /** Loads the newest entries of the account's ledger, to call when they are shown. */
 export const showEntries = (): Promise<void> =>
@@ -12,10 +15,11 @@ export const showEntries = (): Promise<void> =>
       make(
         "li",
         "entry",
-        make("span", "", type.replace("_", " "), network ? ` on ${network}` : ""),
-        make("span", "", exact(amount)),
+        make("span", "", NAMES[type], network ? ` on ${network}` : ""),
+        make("span", "", exact(amount).replace("-", "−")),
         make("span", "soft", day(createdAt)),
       ),
     );
     list.replaceChildren(...rows);
+    section.hidden = rows.length === 0;
   });
