@@ -4,7 +4,7 @@ import { browserTest } from "../support/browser.ts";
 import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 import { focus, openAs, signUpWithAgent, tooWide, withConsole } from "./with-console.ts";
 
-const PARTS = ["Files", "Skills", "Tools", "Context", "Memory", "Schedules", "Copy"];
+const PARTS = ["Files", "Skills", "Tools", "Context", "Memory", "Schedules", "Copy", "Settings"];
 const SIZES = [
   { width: 1280, height: 800 },
   { width: 360, height: 740 },

@@ -176,7 +176,7 @@ export function openTalk(parts: TalkParts): Talk {
   function showEnds(page: readonly Message[]): Turn[] {
     const answered = new Set(page.filter(({ role }) => role === "agent").map(({ runId }) => runId));
     const found: Turn[] = [];
-    for (const { role, runId } of page) {
+    for (const { role, runId, usage } of page) {
       const exchange = exchanges.get(runId);
       if (!exchange || over.has(runId) || isFollowed(runId) || (role === "user" && answered.has(runId))) continue;
       const run = runs.get(runId);
@@ -188,7 +188,7 @@ export function openTalk(parts: TalkParts): Talk {
         continue;
       }
       over.add(runId);
-      if (mayHaveSteps(run)) exchange.offerSteps(() => eventsOf(runId));
+      if (mayHaveSteps(run, role === "agent" ? usage : run?.usage)) exchange.offerSteps(() => eventsOf(runId));
     }
     return found;
   }
@@ -291,6 +291,9 @@ export function openTalk(parts: TalkParts): Talk {
   };
 }
 
-/** Whether it may have called tools, or is not known: after a call of the model that was not its last, or not cancelled. */
-const mayHaveSteps = (run: Run | undefined): boolean =>
-  !run || run.steps > 1 || (run.status === "cancelled" && run.usage !== null);
+/**
+ * Whether it may have called tools, or is not known: after a call of the model that was not its last, or not cut off. What
+ * an answer has used is without one that was.
+ */
+const mayHaveSteps = (run: Run | undefined, usage: Message["usage"] | undefined): boolean =>
+  !run || run.steps > 1 || (run.status === "cancelled" && usage !== null);
