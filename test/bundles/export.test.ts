@@ -77,11 +77,10 @@ test("no value of a secret is in a name: of the agent, a conversation, a sender,
   const { path, slug, agentId } = await world.create({ name: `Key ${value}`, useDefaults: false, files });
   await person.ask("PATCH", path, { displayName: `Key ${value} ${"x".repeat(70)}` });
   const { conversationId } = (await person.ask("POST", `${path}/conversations`, { title: `try ${value}` })).body;
-  server.foundation.store.sqlite.run(
-    `INSERT INTO messages (message_id, agent_id, conversation_id, run_id, role, text, sender_type, sender_id,
-       sender_name, created_at) VALUES (?1, ?2, ?3, 'run', 'agent', 'hello', 'agent', ?2, ?4, 1)`,
-    [newId("msg"), agentId, conversationId, `Key ${value}`],
-  );
+  const { store } = server.foundation;
+  const message = `INSERT INTO messages (message_id, agent_id, conversation_id, run_id, role, text, sender_type, sender_id,
+    sender_name, created_at) VALUES (?1, ?2, ?3, 'run', 'agent', 'hello', 'agent', ?2, ?4, 1)`;
+  store.transaction(() => store.sqlite.run(message, [newId("msg"), agentId, conversationId, `Key ${value}`]));
   await person.ask("POST", `${instance}/skills`, {
     files: { "SKILL.md": "---\nname: door\ndescription: Opens.\n---\n", [`references/${value}.md`]: "x" },
   });
