@@ -4,6 +4,7 @@ import { NETWORK_NAMES, NETWORKS } from "./chain/networks.ts";
 import { isSetting, keyOf, type Setting } from "./config/forms.ts";
 import { SETTINGS } from "./config/settings.ts";
 import { messageOf } from "./lib/message-of.ts";
+import { isServed } from "./lib/model-name.ts";
 import { formatMoney, type Micros } from "./lib/money.ts";
 import { nearest } from "./lib/nearest.ts";
 import { describeSystemError } from "./lib/system-error.ts";
@@ -111,7 +112,7 @@ function clashes(config: Partial<Config>): string[] {
   const problems: string[] = [];
   const prices = typeof modelPrices === "string" ? readModelPrices(modelPrices) : new Map();
   if (typeof prices === "string") problems.push(`ROOST_MODEL_PRICES is "${modelPrices}": ${prices}`);
-  if (model?.startsWith("openai:") && openAiBaseUrl === null) {
+  if (model !== undefined && isServed(model) && openAiBaseUrl === null) {
     problems.push(
       `ROOST_MODEL is "${model}", which needs ROOST_OPENAI_BASE_URL: expected the server's URL, with its /v1`,
     );

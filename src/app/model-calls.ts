@@ -2,6 +2,7 @@ import type { Config } from "../config.ts";
 import { AppError } from "../lib/app-error.ts";
 import { isoTime, secondsUntil } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
+import { isServed } from "../lib/model-name.ts";
 import type { LimitsOfAccounts } from "../limits/account-limits.ts";
 import { isOfDay, type ModelLimitName } from "../limits/model-limits.ts";
 import { type ModelPrices, readModelPrices } from "../limits/model-prices.ts";
@@ -59,7 +60,7 @@ export function createModelCalls(parts: ModelCallParts) {
   const reservations = createReservations({
     ...{ store, clock, prices, budgets, queries, warn },
     limitsFor: createLimitsFor(store.sqlite, limits.byDefault, parts.config.delegatedTokens),
-    isOwnServer: (model, instanceId) => model.startsWith("openai:") && ownServers.versionOf(instanceId) !== null,
+    isOwnServer: (model, instanceId) => isServed(model) && ownServers.versionOf(instanceId) !== null,
   });
   return {
     prices,

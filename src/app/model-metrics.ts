@@ -1,4 +1,5 @@
 import type { Metrics } from "../http/metrics.ts";
+import { isServed, nameOf } from "../lib/model-name.ts";
 import type { ModelCallFigures } from "../runtime/run-watch.ts";
 
 /** Those that the conventions give (docs/contract/operations.md, Metrics). */
@@ -35,8 +36,8 @@ export function measureModelCalls(
   return ({ model, seconds, firstSeconds, promptTokens, completionTokens, error }) => {
     const call = {
       gen_ai_operation_name: "chat",
-      gen_ai_provider_name: model.startsWith("openai:") ? "openai" : "roost",
-      gen_ai_request_model: isNamed(model) ? model.slice(model.indexOf(":") + 1) : "_other",
+      gen_ai_provider_name: isServed(model) ? "openai" : "roost",
+      gen_ai_request_model: isNamed(model) ? nameOf(model) : "_other",
     };
     duration({ ...call, ...(error !== null && { error_type: error }) }, seconds);
     if (firstSeconds !== null) first(call, firstSeconds);

@@ -1,3 +1,4 @@
+import { isLocal, nameOf } from "../lib/model-name.ts";
 import { PRICES_EXAMPLE } from "../limits/model-prices.ts";
 import { MODEL_NAME } from "../models/store/names.ts";
 import { byDefault, list, masked, orEmpty, orNull, path, type Setting, text, url, whole } from "./forms.ts";
@@ -82,8 +83,7 @@ function modelHub(): Setting<string> {
   return { ...setting, read: (value) => (/[?#]/.test(value) ? undefined : setting.read(value)?.replace(/\/+$/, "")) };
 }
 
-const isLocalName = (value: string): boolean =>
-  value.startsWith("local:") && MODEL_NAME.test(value.slice("local:".length));
+const isLocalName = (value: string): boolean => isLocal(value) && MODEL_NAME.test(nameOf(value));
 
 /** Paths are appended to it. */
 function openAiBaseUrl(): Setting<string | null> {

@@ -3,6 +3,8 @@
  * its own: one that cannot be loaded, or crashes, hurts no other, and unloading gives all of its memory back. What is in
  * the store counts when a request arrives, so a running server uses a new model at once.
  */
+
+import { LOCAL_PREFIX, nameOf } from "../lib/model-name.ts";
 import { type ModelAbilities, type ModelEngine, ModelError, type ModelEvent, type ModelRequest } from "./engine.ts";
 import { answerBy, asChat, refuseEndless, withCalls } from "./local/answer.ts";
 import { defaultThreads } from "./local/physical-cores.ts";
@@ -10,7 +12,7 @@ import { createPlaces, type Wanted } from "./local/places.ts";
 import type { ProcessSettings } from "./local/protocol.ts";
 import { createQueue } from "./local/queue.ts";
 import { createSupervisor, type Log, modelProcessCommand, type Supervisor } from "./local/supervisor.ts";
-import { LOCAL_MODEL, LOCAL_PREFIX } from "./local-models.ts";
+import { LOCAL_MODEL } from "./local-models.ts";
 import { CACHED_CONTEXTS } from "./store/add.ts";
 import { writeLoaded } from "./store/loaded.ts";
 import { type Manifest, sizeOf } from "./store/manifest.ts";
@@ -124,7 +126,7 @@ export function createAddedEngine(options: AddedEngineOptions): ModelEngine & { 
     Math.max(1, Math.min(maxTokens ?? DEFAULT_MAX_TOKENS, answerTokens));
 
   async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelEvent[], void> {
-    const model = find(nameIn(request.model));
+    const model = find(nameOf(request.model));
     const wanted = wantedOf(model);
     const { tools, output } = request;
     const { callsTools = false, contextTokens } = model.manifest;
@@ -166,14 +168,13 @@ export function createAddedEngine(options: AddedEngineOptions): ModelEngine & { 
   }
 
   return {
-    abilities: (model) => abilitiesOf(find(nameIn(model)).manifest),
+    abilities: (model) => abilitiesOf(find(nameOf(model)).manifest),
     answerTokens: answerTokensOf,
     stream,
     close: () => places.close(),
   };
 }
 
-const nameIn = (model: string): string => model.slice(LOCAL_PREFIX.length);
 const mebibytes = (bytes: number): number => Math.ceil(bytes / 1024 / 1024);
 
 const abilitiesOf = (manifest: Manifest): ModelAbilities => ({

@@ -1,3 +1,4 @@
+import { isLocal, isServed, nameOf, OPENAI_PREFIX } from "../lib/model-name.ts";
 import { LOCAL_MODEL } from "./local-models.ts";
 
 /**
@@ -19,16 +20,14 @@ export function createModelChoice(names: readonly string[], ownModel: string): M
   if (names.includes("*")) return { allows: () => true, isNamed, expected: "local:<name> or openai:<name>" };
   const served = [...allowed].filter((name) => !isLocal(name));
   return {
+    // Local ones always are: they run on the host's own processors, whose time is shared fairly.
     allows: (model) => isLocal(model) || allowed.has(model),
     isNamed,
     expected: ["local:<name>", ...served].join(" or "),
   };
 }
 
-/** Always allowed: they run on the host's own processors, whose time is shared fairly. */
-const isLocal = (model: string): boolean => model.startsWith("local:");
-
-const withPrefix = (name: string): string => (name.startsWith("openai:") ? name : `openai:${name}`);
+const withPrefix = (name: string): string => (isServed(name) ? name : OPENAI_PREFIX + name);
 
 /** As the host's choice; an instance that brings a server of its own pays for its models, and may name any of them. */
 export const withOwnServers = (
@@ -36,5 +35,6 @@ export const withOwnServers = (
   servers: { versionOf(instanceId: string): string | null },
 ): { allows(model: string, instanceId: string): boolean; expected: string } => ({
   expected,
-  allows: (model, instanceId) => allows(model) || (/^openai:./.test(model) && servers.versionOf(instanceId) !== null),
+  allows: (model, instanceId) =>
+    allows(model) || (isServed(model) && nameOf(model) !== "" && servers.versionOf(instanceId) !== null),
 });

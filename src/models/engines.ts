@@ -1,8 +1,9 @@
+import { isLocal, isServed } from "../lib/model-name.ts";
 import { type AddedEngineOptions, createAddedEngine } from "./added.ts";
 import type { ModelChoice } from "./choice.ts";
 import { type ModelEngine, ModelError } from "./engine.ts";
 import { createLocalEngine, type LocalEngine, type LocalEngineOptions } from "./local.ts";
-import { LOCAL_MODEL, LOCAL_PREFIX } from "./local-models.ts";
+import { LOCAL_MODEL } from "./local-models.ts";
 import { createOpenAiEngine, type OpenAiOptions } from "./openai.ts";
 import { createOwnServerEngine, type OwnServers } from "./own-server.ts";
 
@@ -46,7 +47,7 @@ export function createEngines(
     const refusal = `This host does not offer the model "${model}": choose another for this agent`;
     // The agent may have been created while the host still allowed this model.
     if (!choice.allows(model)) throw new ModelError("unknown_model", `${refusal}, ${choice.expected}.`);
-    if (openAiEngine && model.startsWith("openai:")) return openAiEngine;
+    if (openAiEngine && isServed(model)) return openAiEngine;
     const detail = `the model ${model} needs an OpenAI-compatible server: set ROOST_OPENAI_BASE_URL`;
     throw new ModelError("unknown_model", `${refusal}, or ask the host's operator.`, { detail });
   }
@@ -54,8 +55,8 @@ export function createEngines(
   return {
     of(model) {
       if (model === LOCAL_MODEL) return localEngine;
-      if (model.startsWith(LOCAL_PREFIX)) return addedEngine;
-      if (ownServers === null || ownEngine === null || !model.startsWith("openai:")) return ofHost(model);
+      if (isLocal(model)) return addedEngine;
+      if (ownServers === null || ownEngine === null || !isServed(model)) return ofHost(model);
       return {
         abilities: (name, instanceId = "") =>
           (ownServers.versionOf(instanceId) === null ? ofHost(name) : ownEngine).abilities(name, instanceId),

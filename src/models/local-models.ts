@@ -1,7 +1,6 @@
-/** Begins the names of models that run on the host itself. */
-export const LOCAL_PREFIX = "local:";
+import { LOCAL_PREFIX } from "../lib/model-name.ts";
 
 /** The embedded model. */
-export const LOCAL_MODEL = "local:smollm2-135m-instruct";
+export const LOCAL_MODEL = `${LOCAL_PREFIX}smollm2-135m-instruct`;
 /** The embedded model for vectors. */
-export const LOCAL_EMBEDDER = "local:all-minilm-l6-v2";
+export const LOCAL_EMBEDDER = `${LOCAL_PREFIX}all-minilm-l6-v2`;

@@ -1,4 +1,5 @@
 import { lazily } from "../lib/lazily.ts";
+import { nameOf } from "../lib/model-name.ts";
 import { waitFor } from "../lib/wait-for.ts";
 import { withoutEnd } from "../lib/without-end.ts";
 import type { ModelAbilities, ModelEngine, ModelEvent, ModelRequest } from "./engine.ts";
@@ -157,8 +158,6 @@ export function createOpenAiEngine(options: OpenAiOptions): ModelEngine {
     stream,
   };
 }
-
-const nameOf = (model: string): string => model.slice(model.indexOf(":") + 1);
 
 function endpointOf({ baseUrl, apiKey, connectTimeoutMs = 10_000, fetch }: OpenAiOptions): Endpoint {
   const url = new URL(baseUrl);

@@ -19,6 +19,7 @@ import {
   TracerProvider,
 } from "@opentelemetry/sdk-trace";
 import * as conventions from "@opentelemetry/semantic-conventions/incubating";
+import { isServed, nameOf } from "../lib/model-name.ts";
 import { cut, type Hide, inputMessages, outputMessages, systemInstructions } from "./content.ts";
 import { createSending, type SendingOptions } from "./sending.ts";
 import type { ModelTrace, RunTrace, ToolTrace, TracedMessage, TracedModelCall, TracedRun, Traces } from "./traces.ts";
@@ -242,8 +243,8 @@ function fail(span: Span, type: string): void {
 
 /** The API that is spoken: an OpenAI-compatible server's provider is not known. */
 const modelAttributes = (model: string): Attributes => ({
-  [PROVIDER]: model.startsWith("openai:") ? conventions.GEN_AI_PROVIDER_NAME_VALUE_OPENAI : "roost",
-  [REQUEST_MODEL]: cut(model.slice(model.indexOf(":") + 1), MAX_NAME),
+  [PROVIDER]: isServed(model) ? conventions.GEN_AI_PROVIDER_NAME_VALUE_OPENAI : "roost",
+  [REQUEST_MODEL]: cut(nameOf(model), MAX_NAME),
 });
 
 const usage = (prompt: number | null, completion: number | null): Attributes => ({

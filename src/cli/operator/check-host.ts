@@ -3,11 +3,12 @@ import { join } from "node:path";
 import { bindAddress } from "../../app/start.ts";
 import type { Config } from "../../config.ts";
 import { AnswerTooLong, readBoundedText } from "../../lib/bounded-text.ts";
+import { isLocal, LOCAL_PREFIX, nameOf } from "../../lib/model-name.ts";
 import { lackOfMemory } from "../../limits/machine.ts";
 import { OUTGOING } from "../../limits/outgoing.ts";
 import { createMail } from "../../mail/mail.ts";
 import { locateModelFiles } from "../../models/local/files.ts";
-import { LOCAL_MODEL, LOCAL_PREFIX } from "../../models/local-models.ts";
+import { LOCAL_MODEL } from "../../models/local-models.ts";
 import { findOllama } from "../../models/ollama.ts";
 import { findModel, listModels, missingFiles, type StoredModel } from "../../models/store/store.ts";
 import { probeLevel } from "../../sandbox/probe.ts";
@@ -35,13 +36,13 @@ export async function checkModel(
 ): Promise<Finding> {
   const { model, openAiBaseUrl } = config;
   if (model === LOCAL_MODEL) return checkEmbeddedModel(model);
-  if (model.startsWith(LOCAL_PREFIX)) return checkAddedModel(model, config);
+  if (isLocal(model)) return checkAddedModel(model, config);
   if (openAiBaseUrl === null) return fail(`${model} needs a server`, "set ROOST_OPENAI_BASE_URL");
-  return checkModelServer(model.slice("openai:".length), openAiBaseUrl, config.openAiApiKey);
+  return checkModelServer(nameOf(model), openAiBaseUrl, config.openAiApiKey);
 }
 
 function checkAddedModel(model: string, { dataDir }: Pick<Config, "dataDir">): Finding {
-  const found = findModel(dataDir, model.slice(LOCAL_PREFIX.length));
+  const found = findModel(dataDir, nameOf(model));
   if (found !== null) return missingOf(found, dataDir) ?? pass(`${model} is in ${found.folder}`);
   const there = listModels(dataDir).map(({ manifest }) => LOCAL_PREFIX + manifest.name);
   return fail(

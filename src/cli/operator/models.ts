@@ -1,6 +1,7 @@
 import { countModelUsers } from "../../agents/model-users.ts";
 import type { Config } from "../../config.ts";
-import { LOCAL_EMBEDDER, LOCAL_MODEL, LOCAL_PREFIX } from "../../models/local-models.ts";
+import { isLocal, LOCAL_PREFIX, nameOf } from "../../lib/model-name.ts";
+import { LOCAL_EMBEDDER, LOCAL_MODEL } from "../../models/local-models.ts";
 import { type Added, BusyModel } from "../../models/store/add.ts";
 import type { Dtype } from "../../models/store/dtypes.ts";
 import { createHub, HubError, REPOSITORY } from "../../models/store/hub.ts";
@@ -134,7 +135,7 @@ export async function pullFromHub(repository: string, options: AddOptions): Prom
 export function removeByName(given: string, options: JsonOptions & { force?: true }): Promise<void> {
   return withData(options, "refuse", async ({ config, store, audit }) => {
     const { dataDir } = config;
-    const name = given.startsWith(LOCAL_PREFIX) ? given.slice(LOCAL_PREFIX.length) : given;
+    const name = isLocal(given) ? nameOf(given) : given;
     const model = LOCAL_PREFIX + name;
     if (model === LOCAL_MODEL || model === LOCAL_EMBEDDER) throw new Failure(`${model} is a part of Roost`);
     const isUnfinished = unfinishedModels(dataDir).includes(name);
