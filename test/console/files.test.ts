@@ -153,8 +153,9 @@ browserTest(
     await withPage(async (page) => {
       await page.locator("#to-agent").click();
       const create = async (name: string) => {
-        if (!(await page.getByLabel("Its name").isVisible())) await page.locator("#new-file summary").click();
-        await page.getByLabel("Its name").fill(name);
+        if (!(await page.getByLabel("The name of a new one").isVisible()))
+          await page.locator("#new-file summary").click();
+        await page.getByLabel("The name of a new one").fill(name);
         await page.keyboard.press("Enter");
       };
       await create("SOUL.md");
@@ -223,3 +224,45 @@ browserTest("the files are listed a page at a time, with what the agent has made
     await row(page, "AAA.md").waitFor();
   });
 });
+
+browserTest(
+  "files are chosen and downloaded; what is there already is written over only when it is saved",
+  async () => {
+    await withPage(async (page) => {
+      await page.locator("#to-agent").click();
+      await page.locator("#new-file summary").click();
+      const choose = (...given: [name: string, text: string | Buffer][]) =>
+        page
+          .getByLabel("Or choose some of yours")
+          .setInputFiles(
+            given.map(([name, content]) => ({ name, mimeType: "text/markdown", buffer: Buffer.from(content) })),
+          );
+      await choose(["Opening hours.md", "Nine to five.\n"], ["USER.md", "Likes tea.\n"]);
+      await page.getByText("1 file was added. There already: USER.md. Your text is above, not saved.").waitFor();
+      expect(await stored("Opening-hours.md")).toBe("Nine to five.\n");
+      expect(await stored("USER.md")).not.toBe("Likes tea.\n");
+      expect(await text(page, "USER.md").inputValue()).toBe("Likes tea.\n");
+      await choose(["USER.md", "Likes juice.\n"]);
+      await page.getByText("USER.md has changes that are not saved").waitFor();
+      await row(page, "USER.md").getByRole("button", { name: "Save" }).click();
+      await page.getByText("Saved. It counts").waitFor();
+      expect(await stored("USER.md")).toBe("Likes tea.\n");
+
+      await choose(["notes.md", "Kept?\n"], ["picture.png", Buffer.from([0x89, 0x50, 0xff])]);
+      await page.getByText("picture.png is not text in UTF-8").waitFor();
+      await choose(["Größe.md", "Long.\n"]);
+      await page.getByText("Größe.md: expected a relative file name").waitFor();
+      await choose(["large.md", "x".repeat(256 * 1024 + 1)]);
+      await page.getByText("large.md is too large").waitFor();
+      expect([await stored("notes.md"), await stored("large.md")]).toEqual([null, null]);
+
+      await text(page, "USER.md").fill("Likes coffee.\n");
+      const saved = page.waitForEvent("download");
+      await page.getByRole("button", { name: "Download USER.md" }).click();
+      const download = await saved;
+      expect(download.suggestedFilename()).toBe("USER.md");
+      expect(await Bun.file(await download.path()).text()).toBe("Likes coffee.\n");
+      expect(await faultsOf(page)).toEqual([]);
+    });
+  },
+);

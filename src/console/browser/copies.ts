@@ -3,10 +3,10 @@ import { roost } from "./api.ts";
 import { attempt, make, nameOf, part, reportErrors } from "./dom.ts";
 import { hashOf } from "./hash.ts";
 import type { Agent } from "./records.ts";
+import { saveAs } from "./save-as.ts";
 
 /** A host packs and unpacks a bundle before it answers. */
 const TIMEOUT_MS = 300_000;
-const REVOKE_AFTER_MS = 60_000;
 
 type ImportRecord = Answer<Operation<"post", "/v1/instances/{instanceId}/import">>;
 
@@ -30,12 +30,7 @@ export function openCopies(imported: () => Promise<void>): (instanceId: string, 
         query: { history },
         deadlineMs: TIMEOUT_MS,
       });
-      const link = make("a");
-      link.href = URL.createObjectURL(await answer.blob());
-      link.download = `${slug}.tar.gz`;
-      link.click();
-      // A busy browser begins to read it later: revoked at once, the download would be lost.
-      setTimeout(() => URL.revokeObjectURL(link.href), REVOKE_AFTER_MS);
+      saveAs(`${slug}.tar.gz`, await answer.blob());
     });
   });
   file.addEventListener("change", () => {

@@ -1,5 +1,6 @@
 import { attempt, confirmPress, make, makeAlert, makeButton, reportErrors } from "./dom.ts";
 import { deleteFile, type FileAt, lines, readFile, type Version, withLineEnds, writeFile } from "./file-text.ts";
+import { saveAs } from "./save-as.ts";
 
 /** What somebody has written and not saved, with the version that it was made of. */
 export interface Draft {
@@ -32,10 +33,13 @@ export function makeFileEditor({ at, draft, keep, saved, deleted }: EditorParts)
   told.role = "status";
   const conflict = make("div", "conflict");
   conflict.hidden = true;
+  const download = make("button", "quiet", "Download");
+  download.type = "button";
+  download.setAttribute("aria-label", `Download ${at.file}`);
   const remove = make("button", "quiet", "Delete");
   remove.type = "button";
   remove.setAttribute("aria-label", `Delete ${at.file}`);
-  const form = make("form", "", text, make("div", "row", save, remove), told, conflict, makeAlert());
+  const form = make("form", "", text, make("div", "row", save, download, remove), told, conflict, makeAlert());
   const section = make("section", "file", form);
 
   const isChanged = () => version !== undefined && text.value !== lines(version.text);
@@ -97,6 +101,12 @@ export function makeFileEditor({ at, draft, keep, saved, deleted }: EditorParts)
     const over = version;
     if (!over || !isChanged()) return;
     void attempt(save, () => store(over)).then(follow);
+  });
+  // As it is written here, saved or not.
+  download.addEventListener("click", () => {
+    if (!version) return;
+    const contents = new Blob([withLineEnds(text.value, version)], { type: "text/plain" });
+    saveAs(at.file.slice(at.file.lastIndexOf("/") + 1), contents);
   });
   confirmPress(remove, "Really delete?", async () => {
     if (!version) return;

@@ -1,8 +1,9 @@
 import type { AgentIds } from "../../../clients/typescript/src/index.ts";
 import { askBeforeLeaving, type Records, roost } from "./api.ts";
-import { ago, attempt, figure, make, part } from "./dom.ts";
+import { ago, attempt, figure, make, part, reportErrors } from "./dom.ts";
 import { type Draft, makeFileEditor } from "./file-editor.ts";
-import { writeFile } from "./file-text.ts";
+import { lines, writeFile } from "./file-text.ts";
+import { nameInWorkspace, upload } from "./file-upload.ts";
 import { AGENT } from "./records.ts";
 import { ToldError } from "./told-error.ts";
 
@@ -27,6 +28,7 @@ const more = part("more-files", HTMLButtonElement);
 const told = part("files-told", HTMLElement);
 const form = part("new-file-form", HTMLFormElement);
 const name = part("new-file-name", HTMLInputElement);
+const chosen = part("upload-files", HTMLInputElement);
 
 /** Arms the list of an agent's files. Returns what reads and shows it. */
 export function openFiles(): (agent: AgentIds, isStillWanted: () => boolean) => Promise<void> {
@@ -133,6 +135,43 @@ export function openFiles(): (agent: AgentIds, isStillWanted: () => boolean) => 
       open(add(ids, file, factsOf({ size: 0, updatedAt: new Date().toISOString() })));
     });
   });
+
+  // Choosing the same files again takes them again.
+  chosen.addEventListener("click", () => {
+    chosen.value = "";
+  });
+  chosen.addEventListener("change", () => void reportErrors(chosen, take));
+
+  async function take(): Promise<void> {
+    const ids = of;
+    const files = [...(chosen.files ?? [])];
+    if (!ids || files.length === 0) return;
+    const written = files.map(nameInWorkspace).find((file) => drafts.has(`${ids.agentId} ${file}`));
+    if (written !== undefined) {
+      throw new ToldError(
+        `${written} has changes that are not saved`,
+        "Save or undo them above, then choose it again.",
+      );
+    }
+    told.textContent = "";
+    let count = 0;
+    const clashes = await upload(ids, files, (file, size) => {
+      count++;
+      if (ids === of) add(ids, file, factsOf({ size, updatedAt: new Date().toISOString() }));
+    });
+    if (ids !== of) return;
+    for (const { file, text, of: there } of clashes) {
+      drafts.set(`${ids.agentId} ${file}`, { text: lines(text), of: there });
+      rows.get(file)?.remove();
+      rows.delete(file);
+      open(add(ids, file));
+    }
+    const there = clashes.map(({ file }) => file).join(", ");
+    const added = `${figure(count)} ${count === 1 ? "file was" : "files were"} added.`;
+    told.textContent =
+      clashes.length === 0 ? added : `${added} There already: ${there}. Your text is above, not saved.`;
+    told.focus();
+  }
 
   return async (agent, isStillWanted) => {
     of = agent;
