@@ -146,7 +146,7 @@ function shortcomings({ pending, total, isBeingBuilt }: Replies["search"], hasVe
   const reasons: string[] = [];
   if (isBeingBuilt) reasons.push("the index is being built anew, so the newest texts may be missing");
   if (pending > 0 && hasVector) {
-    reasons.push(`${pending} of ${total} texts have no vectors yet, so they were found by their words only`);
+    reasons.push(`${pending} of ${total} texts were found by their words only, not by their meaning yet`);
   }
   if (total >= MAX_ENTRIES) {
     reasons.push(`the memory is full (${MAX_ENTRIES} texts), so the oldest messages and some files were not searched`);

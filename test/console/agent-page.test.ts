@@ -4,7 +4,7 @@ import { browserTest } from "../support/browser.ts";
 import { type Person, startTestServer, type TestServer } from "../support/test-server.ts";
 import { focus, openAs, signUpWithAgent, tooWide, withConsole } from "./with-console.ts";
 
-const PARTS = ["Files", "Skills", "Tools", "Context", "Memory", "Schedules", "Copy", "Settings"];
+const PARTS = ["Files", "Skills", "Tools", "Context", "Memory", "Schedules", "Export", "Settings"];
 const SIZES = [
   { width: 1280, height: 800 },
   { width: 360, height: 740 },
@@ -39,6 +39,7 @@ browserTest("the page about an agent shows one part at a time, which its links a
         await page.keyboard.press("Enter");
         await page.locator("#agent-parts [aria-current=page]", { hasText: name }).waitFor();
         expect(await page.locator("#view-agent h2").filter({ visible: true }).allTextContents()).toEqual([name]);
+        expect(await page.title()).toBe(`${name} · Ada · Roost`);
         await page.waitForLoadState("networkidle");
         for (const size of SIZES) {
           for (const colorScheme of ["light", "dark"] as const) {

@@ -185,6 +185,25 @@ browserTest("a key that is for one instance says for which", async () => {
   });
 });
 
+browserTest("a key says when it expires, and may be created to", async () => {
+  const person = await server.signUp(email);
+  await person.ask("POST", "/v1/auth/keys", { name: "for ever" });
+  await withPage(async (page) => {
+    await signIn(page);
+    await page.click("#to-account");
+    await page.locator("#key-list li").waitFor();
+    expect(await page.locator("#key-list li").textContent()).not.toContain("expires");
+    await page.fill("#key-name", "for a month");
+    await page.getByLabel("It works", { exact: true }).selectOption("for 30 days");
+    await page.getByRole("button", { name: "Create a key" }).click();
+    await page.locator("#key-list li", { hasText: "for a month" }).getByText(/expires \d+ \w+ 20\d\d/).waitFor();
+    const { data } = (await person.ask("GET", "/v1/auth/keys")).body as { data: { expiresAt: string | null }[] };
+    const [made = "", never] = data.map(({ expiresAt }) => expiresAt) as [string, null];
+    const days = (Date.parse(made) - Date.now()) / (24 * 3_600_000);
+    expect([Math.round(days), never]).toEqual([30, null]);
+  });
+});
+
 browserTest("one click creates an agent, and its answer is still there after a reload", async () => {
   await withPage(async (page) => {
     await signIn(page);

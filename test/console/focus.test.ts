@@ -50,8 +50,8 @@ browserTest("a button that was pressed by keyboard keeps the focus once its work
     await page.goto(`${server.url}/${hash}/memory`);
     await page.fill("#memory-query", "bird");
     expect(await hold("**/memory?*", "#memory-search")).toBe("memory-search");
-    await page.goto(`${server.url}/${hash}/copy`);
-    expect(await hold("**/bundle?*", "#copy-download")).toBe("copy-download");
+    await page.goto(`${server.url}/${hash}/export`);
+    expect(await hold("**/bundle?*", "#export-download")).toBe("export-download");
     await page.goto(`${server.url}/#usage`);
     await page.locator("#limits-fields:enabled").waitFor();
     await page.evaluate(() => document.querySelector("#limits-fields button")?.setAttribute("id", "save-limits"));

@@ -1,7 +1,7 @@
 import type { ShowSettings } from "./agent-settings.ts";
 import { showContext } from "./context.ts";
-import { openCopies } from "./copies.ts";
 import { nameOf, part, reportErrors } from "./dom.ts";
+import { openExport } from "./export.ts";
 import { openFiles } from "./files.ts";
 import { hashOf } from "./hash.ts";
 import type { Choice } from "./instances.ts";
@@ -38,7 +38,7 @@ export function createAgentPage(facts: Facts, { imported, changed }: AgentChange
   let settings: Promise<ShowSettings> | undefined;
   let toolsOf = async (): Promise<void> => {};
   const showMcpServers = openMcpServers(() => toolsOf());
-  const [showMemory, showCopies] = [openMemory(), openCopies(imported)];
+  const [showMemory, showExport] = [openMemory(), openExport(imported)];
   let opened: Choice | null = null;
   const read = new Set<AgentPart>();
 
@@ -69,8 +69,8 @@ export function createAgentPage(facts: Facts, { imported, changed }: AgentChange
           schedules = undefined;
         });
         return (await schedules)(instanceId, agent);
-      case "copy":
-        return showCopies(instanceId, agent);
+      case "export":
+        return showExport(instanceId, agent);
       case "settings":
         settings ??= import("./agent-settings.ts").then(({ openSettings }) => openSettings(facts.host.model, changed));
         settings.catch(() => {

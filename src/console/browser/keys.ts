@@ -8,6 +8,7 @@ const more = part("more-keys", HTMLButtonElement);
 const form = part("new-key", HTMLFormElement);
 const name = part("key-name", HTMLInputElement);
 const scopes = part("key-scopes", HTMLSelectElement);
+const days = part("key-days", HTMLSelectElement);
 const made = part("made-key", HTMLElement);
 const shown = part("shown-key", HTMLElement);
 
@@ -33,7 +34,7 @@ export function openKeys(keyMade: (key: string | null) => void): () => void {
       const ownName = name.value.trim();
       const wanted = scopes.value.split(" ") as ApiKey["scopes"];
       const { key = "", ...record } = await roost.post("/v1/auth/keys", {
-        body: { scopes: wanted, name: ownName || undefined },
+        body: { scopes: wanted, name: ownName || undefined, expiresAt: inDays(Number(days.value)) },
       });
       list.prepend(keyRow(record));
       name.value = "";
@@ -52,10 +53,16 @@ export function openKeys(keyMade: (key: string | null) => void): () => void {
   return () => void attempt(more, () => load(null));
 }
 
+/** Undefined for a key that does not expire. */
+const inDays = (count: number): string | undefined =>
+  count === 0 ? undefined : new Date(Date.now() + count * 24 * 3_600_000).toISOString();
+
 function keyRow(key: ApiKey): HTMLLIElement {
   const used = key.lastUsedAt === null ? "never used" : `used ${day(key.lastUsedAt)}`;
   const reach = key.scopes.includes("write") ? "" : ` · only ${key.scopes.includes("chat") ? "chats" : "reads"}`;
   const may = key.scopes.includes("approve") ? `${reach} · approves` : reach;
+  const ends = key.expiresAt !== null && Date.parse(key.expiresAt) <= Date.now() ? "expired" : "expires";
+  const until = key.expiresAt === null ? "" : ` · ${ends} ${day(key.expiresAt)}`;
   const where = key.instanceId === null ? [] : [" · only in ", instanceName(key.instanceId)];
   const revoke = make("button", "quiet", "Revoke");
   const label = key.name ?? "Without a name";
@@ -65,7 +72,7 @@ function keyRow(key: ApiKey): HTMLLIElement {
     "li",
     "key",
     make("div", "", make("b", "", label), make("code", "", `${key.prefix}…`)),
-    make("span", "soft", `${day(key.createdAt)} · ${used}${may}`, ...where),
+    make("span", "soft", `made ${day(key.createdAt)} · ${used}${until}${may}`, ...where),
     revoke,
   );
   row.id = key.keyId;

@@ -36,7 +36,7 @@ export function openMemory(): (of: { instanceId: string; agentId: string }) => v
   function show({ items, degraded }: Found): void {
     list.replaceChildren(...items.map(rowOf));
     const count = items.length === 0 ? "Nothing was found." : "";
-    told.textContent = degraded === null ? count : `${count} Not everything was searched: ${degraded}.`.trim();
+    told.textContent = degraded === null ? count : `${count} The search was limited: ${degraded}.`.trim();
   }
 
   return (of) => {
@@ -52,8 +52,8 @@ export function openMemory(): (of: { instanceId: string; agentId: string }) => v
 function rowOf({ file, fromLine, text, origin, createdAt }: Found["items"][number]): HTMLElement {
   const row = make("li");
   const where = file === null ? "in a conversation" : `${file}, line ${fromLine ?? 1}`;
-  const said = make("span", "", text);
+  const said = make("p", "", text);
   said.dir = "auto";
-  row.append(said, make("span", "soft", `${where}, by ${WHO[origin]}, ${ago(createdAt)}`));
+  row.append(said, make("p", "soft", `${where}, by ${WHO[origin]}, ${ago(createdAt)}`));
   return row;
 }

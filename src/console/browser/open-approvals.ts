@@ -1,5 +1,5 @@
 import { roost } from "./api.ts";
-import { part } from "./dom.ts";
+import { make, part } from "./dom.ts";
 import type { Approval, Page } from "./records.ts";
 import { setTitle } from "./title.ts";
 
@@ -42,7 +42,7 @@ export async function readOpenApprovals(): Promise<void> {
   if (mine !== asked) return;
   const count = page.data.length + (page.nextCursor === null ? "" : "+");
   badge.hidden = page.data.length === 0;
-  badge.textContent = count;
+  badge.replaceChildren(count, make("span", "unseen", " waiting"));
   setTitle({ waiting: badge.hidden ? "" : count });
   const words = badge.hidden ? "" : `${count} waiting for your approval`;
   badge.title = words;

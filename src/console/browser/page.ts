@@ -95,11 +95,13 @@ async function showPages(account: Account): Promise<void> {
   let asked = location.hash;
   let focusWhenOpen = false;
   const showPlace = () => {
-    const { view } = placeOf(location.hash);
+    const { view, part: wanted } = placeOf(location.hash);
     showView(view);
     const isOfAgent = view === "chat" || view === "agent";
     const name = part(`to-${isOfAgent ? "chat" : view}`, HTMLElement).firstChild?.textContent ?? "";
-    setTitle({ place: (isOfAgent && chosen?.agent?.displayName) || name });
+    const shown = (isOfAgent && chosen?.agent?.displayName) || name;
+    const inside = wanted === null ? "" : `${part(`${wanted}-title`, HTMLElement).textContent} · `;
+    setTitle({ place: inside + shown });
   };
   const price = charges ? `While it runs, it costs ${exact(billing.pricePerHour)} ${billing.currency} an hour.` : "";
   const tellNewAgent = openNewAgent(price, (instance, agent) => {

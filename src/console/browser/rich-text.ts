@@ -147,8 +147,8 @@ function codeOf(text: string): HTMLElement {
   return make(
     "div",
     "snippet",
-    box,
     makeCopyButton("the code", () => text, code),
+    box,
   );
 }
 

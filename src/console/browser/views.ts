@@ -4,7 +4,16 @@ const VIEWS = ["chat", "agent", "approvals", "usage", "model", "terminal", "acco
 type View = (typeof VIEWS)[number];
 
 /** The parts of the page about an agent, as its URL and its links name them; the first is shown first. */
-export const AGENT_PARTS = ["files", "skills", "tools", "context", "memory", "schedules", "copy", "settings"] as const;
+export const AGENT_PARTS = [
+  "files",
+  "skills",
+  "tools",
+  "context",
+  "memory",
+  "schedules",
+  "export",
+  "settings",
+] as const;
 export type AgentPart = (typeof AGENT_PARTS)[number];
 
 /**

@@ -18,7 +18,7 @@ beforeAll(async () => {
   server = await startTestServer({ ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: "http://127.0.0.1:9/v1" });
   const ada = await signUpWithAgent(server);
   person = ada.person;
-  hash = `${ada.hash}/copy`;
+  hash = `${ada.hash}/export`;
 });
 afterAll(async () => {
   await server.stop();
@@ -30,7 +30,7 @@ const withAgent = (use: (page: Page) => Promise<void>) =>
     server,
     person,
     async (page) => {
-      await page.getByRole("heading", { name: "Copy" }).waitFor();
+      await page.getByRole("heading", { name: "Export" }).waitFor();
       await use(page);
     },
     hash,
@@ -51,20 +51,20 @@ browserTest("an agent is downloaded as one file, and what an import brings switc
     writeFileSync(file, bundleOf(manifest({ agent: { name: "<b>Eve</b>", tools } }), ["later/a", "x"]));
     await page.getByLabel("Or import an agent").setInputFiles(file);
     await page.getByText("is here. What came with it and is off").waitFor();
-    expect(await page.locator("#copy-review li").allTextContents()).toEqual([
+    expect(await page.locator("#export-review li").allTextContents()).toEqual([
       "http_request has its default policy, not always.",
       "later/a was left out.",
     ]);
-    expect(await page.locator("#copy-told a").textContent()).toBe("<b>Eve</b>");
+    expect(await page.locator("#export-told a").textContent()).toBe("<b>Eve</b>");
     expect(await faultsOf(page)).toEqual([]);
 
     writeFileSync(file, "no bundle");
     await page.getByLabel("Or import an agent").setInputFiles(file);
-    await page.locator("#copy [role=alert]").getByText("not compressed with gzip").waitFor();
+    await page.locator("#export [role=alert]").getByText("not compressed with gzip").waitFor();
 
     writeFileSync(file, Buffer.alloc(33 * 1024 * 1024));
     await page.getByLabel("Or import an agent").setInputFiles(file);
-    await page.locator("#copy [role=alert]").getByText("expected at most 32 MiB").waitFor();
+    await page.locator("#export [role=alert]").getByText("expected at most 32 MiB").waitFor();
   });
 });
 
@@ -77,13 +77,13 @@ browserTest("an agent is copied into its own instance with another name, from th
     const file = join(folder, "ada.tar.gz");
     await download.saveAs(file);
     await page.getByLabel("Or import an agent").setInputFiles(file);
-    await page.locator("#copy [role=alert]").getByText('has an agent "ada" already').waitFor();
-    expect(await page.evaluate(() => document.activeElement?.id)).toBe("copy-name");
+    await page.locator("#export [role=alert]").getByText('has an agent "ada" already').waitFor();
+    expect(await page.evaluate(() => document.activeElement?.id)).toBe("export-name");
     expect(await faultsOf(page)).toEqual([]);
     await page.keyboard.type("Ada the second");
     await page.keyboard.press("Enter");
-    await page.locator("#copy-told a", { hasText: "Ada the second" }).waitFor();
-    await page.locator("#copy-name").waitFor({ state: "hidden" });
+    await page.locator("#export-told a", { hasText: "Ada the second" }).waitFor();
+    await page.locator("#export-name").waitFor({ state: "hidden" });
     await page.locator("#instance-list").getByText("Ada the second").waitFor({ state: "attached" });
   });
 });

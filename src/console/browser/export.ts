@@ -11,20 +11,20 @@ const TIMEOUT_MS = 300_000;
 type ImportRecord = Answer<Operation<"post", "/v1/instances/{instanceId}/import">>;
 
 /** Arms the download of an agent and the import of another. Returns what shows it for one agent. */
-export function openCopies(imported: () => Promise<void>): (instanceId: string, agent: Agent) => void {
-  const told = part("copy-told", HTMLElement);
-  const review = part("copy-review", HTMLUListElement);
-  const file = part("copy-file", HTMLInputElement);
-  const renamed = part("copy-renamed", HTMLFormElement);
-  const name = part("copy-name", HTMLInputElement);
-  const download = part("copy-download", HTMLButtonElement);
+export function openExport(imported: () => Promise<void>): (instanceId: string, agent: Agent) => void {
+  const told = part("export-told", HTMLElement);
+  const review = part("export-review", HTMLUListElement);
+  const file = part("export-file", HTMLInputElement);
+  const renamed = part("export-renamed", HTMLFormElement);
+  const name = part("export-name", HTMLInputElement);
+  const download = part("export-download", HTMLButtonElement);
   let of: { instanceId: string; agentId: string; slug: string } | undefined;
 
   download.addEventListener("click", () => {
     void attempt(download, async () => {
       if (!of) return;
       const { instanceId, agentId, slug } = of;
-      const history = part("copy-history", HTMLInputElement).checked ? "true" : "false";
+      const history = part("export-history", HTMLInputElement).checked ? "true" : "false";
       const answer = await roost.open("get", "/v1/instances/{instanceId}/agents/{agentId}/bundle", {
         path: { instanceId, agentId },
         query: { history },
@@ -79,7 +79,7 @@ export function openCopies(imported: () => Promise<void>): (instanceId: string, 
 
   return (instanceId, { agentId, slug, displayName }) => {
     of = { instanceId, agentId, slug };
-    part("copy-of", HTMLElement).textContent = displayName;
+    part("export-of", HTMLElement).textContent = displayName;
     told.textContent = "";
     review.replaceChildren();
     renamed.hidden = true;
