@@ -48,7 +48,11 @@ browserTest("without a clipboard what is selected is copied, or at least selecte
     await page.click("#to-chat");
     await page.focus("#chat-input");
     await page.keyboard.press("ControlOrMeta+V");
-    expect(await page.inputValue("#chat-input")).toBe(text);
+    // The clipboard is another process's.
+    await page.waitForFunction(
+      (pasted) => document.querySelector<HTMLTextAreaElement>("#chat-input")?.value === pasted,
+      text,
+    );
 
     await page.click("#to-terminal");
     await page.evaluate(() => Object.assign(document, { execCommand: () => false }));
