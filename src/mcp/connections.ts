@@ -63,6 +63,8 @@ export interface Connections {
 interface Connection {
   server: ServerAddress;
   accountId: string;
+  /** Closed at the end, whatever becomes of the list of its tools. */
+  client: Promise<McpClient>;
   opened: Promise<Opened>;
   users: number;
   lastUsedMs: number;
@@ -103,11 +105,10 @@ export function createConnections(parts: ConnectionParts): Connections {
     return seen;
   }
 
-  async function connect(connection: Connection): Promise<Opened> {
-    const { server, accountId, end } = connection;
+  async function clientOf(connection: Connection, signal: AbortSignal): Promise<McpClient> {
+    const { server, accountId } = connection;
     const url = new URL(server.url);
     const { openClient } = await import("./client.ts");
-    const signal = AbortSignal.any([end.signal, AbortSignal.timeout(DEADLINE_MS)]);
     const names = Object.keys(server.headers);
     const fetch = createServerFetch({
       guarded: authorized(asFetch(egress, { accountId, instanceId: server.instanceId }), { ...server, accountId }),
@@ -118,14 +119,14 @@ export function createConnections(parts: ConnectionParts): Connections {
         return Object.fromEntries(names.map((name, at) => [name, values[at] ?? ""]));
       },
     });
-    const onChanged = () => noteChange(connection);
-    const client = await openClient({ url, fetch, onChanged }, signal);
-    try {
-      return { client, seen: await list(connection, client, signal) };
-    } catch (error) {
-      noteClosing(client.close());
-      throw error;
-    }
+    return await openClient({ url, fetch, onChanged: () => noteChange(connection) }, signal);
+  }
+
+  async function connect(connection: Connection): Promise<Opened> {
+    const within = AbortSignal.any([connection.end.signal, AbortSignal.timeout(DEADLINE_MS)]);
+    connection.client = clientOf(connection, within);
+    const client = await connection.client;
+    return { client, seen: await list(connection, client, within) };
   }
 
   /** Lists again what the server says has changed, at once or after a pause. */
@@ -169,23 +170,17 @@ export function createConnections(parts: ConnectionParts): Connections {
   }
 
   function end(connection: Connection): void {
-    const { server, accountId, opened } = connection;
+    const { server, accountId, client } = connection;
     if (connections.get(server.serverId) === connection) connections.delete(server.serverId);
     else if (!retired.delete(connection)) return;
     clearTimeout(connection.idle);
     slots.release(accountId);
     connection.end.abort(new ServerError("unknown", "its client was closed"));
-    noteClosing(opened.then(({ client }) => client.close()));
-  }
-
-  function noteClosing(closed: Promise<void>): void {
-    const done = closed.catch(() => {}).finally(() => closing.delete(done));
-    closing.add(done);
-  }
-
-  async function allClosed(): Promise<void> {
-    // One that was still connecting is closed only when it is.
-    while (closing.size > 0) await Promise.all(closing);
+    const closed = client
+      .then((connected) => connected.close())
+      .catch(() => {})
+      .finally(() => closing.delete(closed));
+    closing.add(closed);
   }
 
   /** A place for one more client of the account; the one that was not used for longest makes room. */
@@ -210,12 +205,12 @@ export function createConnections(parts: ConnectionParts): Connections {
     }
     const accountId = accountOf(server.instanceId);
     takePlace(accountId);
+    const notYet = Promise.reject(new Error("not yet"));
+    notYet.catch(() => {});
     const connection: Connection = {
       ...{ server, accountId, users: 0, lastUsedMs: nowMs(), idle: undefined, isStale: false, listedMs: 0 },
-      opened: Promise.reject(new Error("not yet")),
-      end: new AbortController(),
+      ...{ client: notYet, opened: notYet, end: new AbortController() },
     };
-    connection.opened.catch(() => {});
     connections.set(server.serverId, connection);
     connection.opened = connect(connection);
     connection.opened.catch(() => end(connection));
@@ -265,7 +260,7 @@ export function createConnections(parts: ConnectionParts): Connections {
     },
     async closeAll() {
       for (const one of all()) end(one);
-      await untilAborted(allClosed(), AbortSignal.timeout(closeMs)).catch(() => {});
+      await untilAborted(Promise.all(closing), AbortSignal.timeout(closeMs)).catch(() => {});
     },
     open: () => connections.size + retired.size,
   };

@@ -183,6 +183,35 @@ test("who comes while what has changed is being listed waits for the new list", 
   expect(await other).toBe(2);
 });
 
+test("a client is closed while what has changed is being listed: its stream ends, and its session", async () => {
+  await service.stop();
+  service = startMcpService("2025", { name: "echo" });
+  connections = connect({ closeMs: 60_000 });
+  const [listing, left] = [Promise.withResolvers<"listing">(), Promise.withResolvers<void>()];
+  const goOn = Promise.withResolvers<undefined>();
+  const ended: unknown[] = [];
+  let lists = 0;
+  service.intercept = (method, request) => {
+    if (method === "GET") request.signal.addEventListener("abort", () => left.resolve());
+    if (method === "DELETE") ended.push(request.headers.get("mcp-session-id"));
+    if (method !== "tools/list" || ++lists === 1) return undefined;
+    listing.resolve("listing");
+    return goOn.promise;
+  };
+  await use(serverOf("one"));
+  const session = service.requests.at(-1)?.get("mcp-session-id");
+  // As soon as it listens, and has heard.
+  while ((await Promise.race([use(serverOf("one")), listing.promise])) !== "listing") {
+    await service.offer({ name: "echo" }, { name: "more" });
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  connections.close("mcp_one");
+  await connections.closeAll();
+  expect([session, ended]).toEqual([expect.any(String), [session]]);
+  await left.promise;
+  goOn.resolve(undefined);
+});
+
 test("a use that is cancelled ends nothing for the others", async () => {
   const cancel = new AbortController();
   const cancelled = connections.use(serverOf("one"), cancel.signal, async () => 0).catch(String);
