@@ -200,7 +200,7 @@ export function createConnections(parts: ConnectionParts): Connections {
   function connectionOf(server: ServerAddress): Connection {
     const known = connections.get(server.serverId);
     if (known) {
-      if (isSame(known.server, server)) return known;
+      if (isSameAddress(known.server, server)) return known;
       retire(known);
     }
     const accountId = accountOf(server.instanceId);
@@ -268,5 +268,5 @@ export function createConnections(parts: ConnectionParts): Connections {
 
 const busy = (what: string) => new ServerError("busy", `too many MCP ${what} at the moment: try again later`);
 
-const isSame = (one: ServerAddress, other: ServerAddress): boolean =>
+export const isSameAddress = (one: ServerAddress, other: ServerAddress): boolean =>
   one.url === other.url && one.name === other.name && JSON.stringify(one.headers) === JSON.stringify(other.headers);

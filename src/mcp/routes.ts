@@ -7,10 +7,11 @@ import type { Instances } from "../instances/instances.ts";
 import { AppError } from "../lib/app-error.ts";
 import { idForm } from "../lib/forms.ts";
 import { newId } from "../lib/id.ts";
+import { isSameAddress } from "./connections.ts";
 import { requireServerHeaders, requireServerUrl, serverHeaders, serverName, serverUrl } from "./input.ts";
 import { MAX_TOOLS } from "./listing.ts";
 import { McpServerRecord, showServer } from "./record.ts";
-import type { McpServer } from "./schema.ts";
+import type { McpServer, ServerAddress } from "./schema.ts";
 import type { Servers } from "./servers.ts";
 
 export interface McpServerRouteParts {
@@ -124,14 +125,26 @@ export function mcpServerRoutes({ instances, servers, policy }: McpServerRoutePa
       body: ServerChange,
       example: { headers: { Authorization: "Bearer {{secret:DOCS_TOKEN}}" } },
       answer: McpServerRecord,
+      errors: ["conflict"],
       find: one,
       commit: "shared",
       async handle({ found: { server }, body, request, commit }) {
-        const { url = server.url, headers = server.headers } = await body();
-        requireServerUrl(url, policy);
-        requireServerHeaders(headers);
-        const look = await servers.look({ ...server, url, headers }, request.signal);
-        return commit((found) => show(servers.update(found.instance.accountId, found.server, { url, headers }, look)));
+        const { url, headers } = await body();
+        const changed = (from: ServerAddress): ServerAddress => ({
+          ...from,
+          url: url ?? from.url,
+          headers: headers ?? from.headers,
+        });
+        const asked = changed(server);
+        requireServerUrl(asked.url, policy);
+        requireServerHeaders(asked.headers);
+        const look = await servers.look(asked, request.signal);
+        return commit(({ instance: { accountId }, server: current }) => {
+          if (!isSameAddress(changed(current), asked)) {
+            throw new AppError("conflict", "the server was changed while it was asked: look at it again");
+          }
+          return show(servers.update(accountId, current, asked, look));
+        });
       },
     }),
     route({

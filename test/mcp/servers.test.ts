@@ -100,6 +100,26 @@ describe.each(["2025", "2026"] as Era[])("a server of %s", (era) => {
     ]);
   });
 
+  test("whose address is changed while another change of it is looked at keeps that, and the other is refused", async () => {
+    const { serverId } = (await it.person.ask("POST", at, { name: "docs", url: service.url })).body;
+    const arrived = Promise.withResolvers<void>();
+    const goOn = Promise.withResolvers<undefined>();
+    service.intercept = (_, request) => {
+      if (!request.headers.has("x-key")) return undefined;
+      arrived.resolve();
+      return goOn.promise;
+    };
+    const change = (body: object) => it.person.ask("PATCH", `${at}/${serverId}`, body);
+    const late = change({ headers: { "X-Key": "a" } });
+    await arrived.promise;
+    const url = `${service.url}/moved`;
+    expect(await change({ url })).toMatchObject({ status: 200, body: { url, headers: {} } });
+    goOn.resolve(undefined);
+    expect(await late).toMatchObject({ status: 409, body: { error: { code: "conflict" } } });
+    expect((await it.person.ask("GET", `${at}/${serverId}`)).body).toMatchObject({ url, headers: {} });
+    expect(await change({ headers: { "X-Key": "a" } })).toMatchObject({ status: 200, body: { url } });
+  });
+
   test("that is no such server is refused where it cannot be one, and told where it may", async () => {
     const post = (body: object) => it.person.ask("POST", at, { name: "docs", url: service.url, ...body });
     const refused = [

@@ -276,8 +276,12 @@ const isOfUpgrade = ({ code, route }: Failure): boolean =>
 const isOfModelProcess = ({ code, route }: Failure): boolean =>
   code === "model_error" && route.path.endsWith("/embeddings");
 
-/** A history that is too long, or is cleared at that moment: test/bundles/export.test.ts. */
-const isOfMoment = ({ code, route }: Failure): boolean => code === "conflict" && route.path.endsWith("/bundle");
+/**
+ * A history that is too long, or is cleared at that moment (test/bundles/export.test.ts), and a server that is changed while
+ * it is asked (test/mcp/servers.test.ts).
+ */
+const isOfMoment = ({ code, route }: Failure): boolean =>
+  code === "conflict" && (route.path.endsWith("/bundle") || route.name === "updateMcpServer");
 
 function declared(document: OpenApi, route: Route): Failure[] {
   const path = route.path.replaceAll(/:(\w+)/g, "{$1}").replace("*", "{file}");

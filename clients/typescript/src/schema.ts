@@ -8847,6 +8847,7 @@ export interface operations {
             403: components["responses"]["forbidden"];
             404: components["responses"]["not_found"];
             408: components["responses"]["request_timeout"];
+            409: components["responses"]["conflict"];
             413: components["responses"]["payload_too_large"];
             429: components["responses"]["rate_limited"];
             500: components["responses"]["internal_error"];
