@@ -178,7 +178,7 @@ export function mcpServerRoutes({ instances, servers, policy }: McpServerRoutePa
       async handle({ found: { server }, body, request, commit }) {
         await body();
         const look = await servers.look(server, request.signal);
-        return commit((found) => show(servers.note(found.server, look) ?? found.server));
+        return commit((found) => show(servers.note(server, look) ?? found.server));
       },
     }),
     route({

@@ -4,7 +4,7 @@ import { isId } from "../lib/id.ts";
 import { refuseOverQuota } from "../limits/account-limits.ts";
 import type { Audit } from "../storage/audit.ts";
 import type { Store } from "../storage/store.ts";
-import type { Connections, Seen } from "./connections.ts";
+import { type Connections, isSameAddress, type Seen } from "./connections.ts";
 import { approve, approvedAsTheyStand, seeTools, stateOf, type ToolState } from "./pinning.ts";
 import { mcpQueries } from "./queries.ts";
 import type { McpServer, SeenTool, ServerAddress, ServerStatus } from "./schema.ts";
@@ -165,7 +165,7 @@ export function createServers(parts: ServerParts): Servers {
       return store.transaction(() => {
         const server = queries.find(address.serverId);
         // It was removed or changed while it was asked.
-        if (!server || server.url !== address.url) return server;
+        if (!server || !isSameAddress(server, address)) return server;
         const tools = "seen" in look ? toolsOf(server, look.seen) : server.tools;
         return write(server, { tools, ...changeOf(look, tools) });
       });
@@ -189,11 +189,11 @@ export function createServers(parts: ServerParts): Servers {
           forgetApprovals(server.instanceId, `${server.name}__`);
           forgetCredentials({ ...server, accountId });
         }
-        const known = isElsewhere ? [] : server.tools;
-        const tools = "seen" in look ? seeTools(known, look.seen.tools) : known;
-        // Nothing was agreed on there.
-        const agreed = isElsewhere ? { protocolVersion: null } : {};
-        const next = write(server, { url, headers, tools, ...agreed, ...changeOf(look, tools) });
+        // Nothing was seen, or agreed on, there.
+        const known = isElsewhere ? { ...server, tools: [], protocolVersion: null } : server;
+        const tools = "seen" in look ? toolsOf(known, look.seen) : known.tools;
+        const { protocolVersion } = known;
+        const next = write(server, { url, headers, tools, protocolVersion, ...changeOf(look, tools) });
         audited(accountId, "mcp.update", server, { url });
         return next;
       });

@@ -120,6 +120,26 @@ describe.each(["2025", "2026"] as Era[])("a server of %s", (era) => {
     expect(await change({ headers: { "X-Key": "a" } })).toMatchObject({ status: 200, body: { url } });
   });
 
+  test("whose headers are changed is as it was seen with the new ones, whatever becomes of a look with the old ones", async () => {
+    const headers = { "X-Key": "old" };
+    const { serverId } = (await it.person.ask("POST", at, { name: "docs", url: service.url, headers })).body;
+    const arrived = Promise.withResolvers<void>();
+    const goOn = Promise.withResolvers<void>();
+    service.intercept = async (_, request) => {
+      if (request.headers.get("x-key") !== "old") return undefined;
+      arrived.resolve();
+      await goOn.promise;
+      return new Response(null, { status: 503 });
+    };
+    const refreshed = it.person.ask("POST", `${at}/${serverId}/refresh`);
+    await arrived.promise;
+    const changed = await it.person.ask("PATCH", `${at}/${serverId}`, { headers: { "X-Key": "new" } });
+    expect(changed).toMatchObject({ status: 200, body: { status: "ready" } });
+    goOn.resolve();
+    expect((await refreshed).body).toEqual(changed.body);
+    expect((await it.person.ask("GET", `${at}/${serverId}`)).body).toEqual(changed.body);
+  });
+
   test("that is no such server is refused where it cannot be one, and told where it may", async () => {
     const post = (body: object) => it.person.ask("POST", at, { name: "docs", url: service.url, ...body });
     const refused = [

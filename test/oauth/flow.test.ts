@@ -256,6 +256,17 @@ test("a server that has to be authorized at another URL has its tools approved a
   expect((await look()).tools).toMatchObject([{ name: "search", state: "approved" }]);
 });
 
+test("a server that wants a header besides the token has its tools approved as they stand, once it has both", async () => {
+  service.intercept = async (_, request) => {
+    const refusal = await refusalOf(provider, request);
+    return refusal ?? (request.headers.has("x-tenant") ? undefined : new Response(null, { status: 401 }));
+  };
+  expect((await fetch(await begin())).status).toBe(200);
+  expect(await look()).toMatchObject({ status: "needs_authorization", tools: [] });
+  const { body } = await person.ask("PATCH", one, { headers: { "X-Tenant": "a" } });
+  expect(body).toMatchObject({ status: "ready", tools: [{ name: "search", state: "approved" }] });
+});
+
 test("an authorization survives a restart of the host, also between beginning and callback", async () => {
   const { pathname, search } = new URL(await begin());
   await server.restart();
