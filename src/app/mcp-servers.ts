@@ -106,7 +106,7 @@ export function createMcp(parts: McpParts): Mcp {
         const server = servers.find(ending.server.serverId);
         if (!server) return ending;
         try {
-          await note(server, await servers.look(server, new AbortController().signal));
+          await note(server, await servers.reconnect(server, new AbortController().signal));
         } catch (err) {
           // The person's part is done; the owner can have the server asked again.
           const whose = { instanceId: server.instanceId, serverId: server.serverId };

@@ -91,7 +91,7 @@ export function mcpServerRoutes({ instances, servers, policy }: McpServerRoutePa
         requireServerHeaders(headers);
         servers.requireRoom(found.instanceId, name);
         const server = { serverId: newId("mcp"), instanceId: found.instanceId, name, url, headers };
-        const look = await servers.look(server, request.signal);
+        const look = await servers.reconnect(server, request.signal);
         return commit(({ accountId }) => show(servers.create(accountId, server, look)));
       },
     }),
@@ -138,7 +138,7 @@ export function mcpServerRoutes({ instances, servers, policy }: McpServerRoutePa
         const asked = changed(server);
         requireServerUrl(asked.url, policy);
         requireServerHeaders(asked.headers);
-        const look = await servers.look(asked, request.signal);
+        const look = await servers.reconnect(asked, request.signal);
         return commit(({ instance: { accountId }, server: current }) => {
           if (!isSameAddress(changed(current), asked)) {
             throw new AppError("conflict", "the server was changed while it was asked: look at it again");
@@ -177,7 +177,7 @@ export function mcpServerRoutes({ instances, servers, policy }: McpServerRoutePa
       commit: "shared",
       async handle({ found: { server }, body, request, commit }) {
         await body();
-        const look = await servers.look(server, request.signal);
+        const look = await servers.reconnect(server, request.signal);
         return commit((found) => show(servers.note(server, look) ?? found.server));
       },
     }),

@@ -50,8 +50,11 @@ export interface AuthorizationEnd {
 export interface Servers {
   /** Throws `conflict` where there is no room for one more, or one of this name. */
   requireRoom(instanceId: string, name: string): void;
-  /** Asks the server for its tools as they are now, over a connection of its own. */
-  look(server: ServerAddress, signal: AbortSignal): Promise<Look>;
+  /**
+   * Connects to the server anew, and asks it for its tools as they are now. So does its next use; who uses the connection that
+   * there was goes on with it.
+   */
+  reconnect(server: ServerAddress, signal: AbortSignal): Promise<Look>;
   /** Its tools are approved as they stand. Throws as `requireRoom`. */
   create(accountId: string, server: ServerAddress, look: Look): McpServer;
   find(serverId: string): McpServer | undefined;
@@ -114,7 +117,7 @@ export function createServers(parts: ServerParts): Servers {
 
   return {
     requireRoom,
-    async look(server, signal) {
+    async reconnect(server, signal) {
       try {
         connections().retire(server.serverId);
         return { seen: await connections().use(server, signal, async (_, seen) => seen) };

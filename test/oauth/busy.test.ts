@@ -36,8 +36,8 @@ test("who has consented is told so, also where the account's MCP clients are all
   const server = ground.store.transaction(() => servers.create(account.accountId, address, waits));
   const { authorizationUrl } = await authorization.begin({ ...server, accountId: account.accountId });
   const leaving = new AbortController();
-  const busy = Array.from({ length: 80 }, () => servers.look(server, leaving.signal).catch(() => {}));
-  expect(await servers.look(server, leaving.signal).catch(({ code }) => code)).toBe("rate_limited");
+  const busy = Array.from({ length: 80 }, () => servers.reconnect(server, leaving.signal).catch(() => {}));
+  expect(await servers.reconnect(server, leaving.signal).catch(({ code }) => code)).toBe("rate_limited");
   const state = new URL(authorizationUrl).searchParams.get("state") ?? "";
   const returned = { state, code: "code-1", iss: pair.issuer };
   expect(await authorization.complete(returned)).toMatchObject({ outcome: "authorized" });
