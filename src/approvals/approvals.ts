@@ -14,6 +14,7 @@ import { type ApprovalFilter, approvalQueries } from "./queries.ts";
 import { type ApprovalRecord, showApproval } from "./record.ts";
 import type { ApprovalRules } from "./rules.ts";
 import type { Approval, Question } from "./schema.ts";
+import type { ApprovalStatus } from "./status.ts";
 
 /** How long a person has to decide (docs/contract/api.md, Approvals). */
 export const APPROVAL_LIFE_MS = 24 * 60 * 60 * 1000;
@@ -84,10 +85,10 @@ export function createApprovals(parts: ApprovalParts): Approvals {
   const { store, clock, log, audit, rules, accountOf, resume, append } = parts;
   const queries = approvalQueries(store.db);
 
-  type Outcome = Pick<Approval, "status" | "answers" | "note" | "decidedBy">;
+  type Outcome<Status> = Pick<Approval, "answers" | "note" | "decidedBy"> & { status: Status };
   const NOBODY = { answers: null, note: null, decidedBy: null };
 
-  function close(approval: Approval, outcome: Outcome): Approval {
+  function close<Status extends ApprovalStatus>(approval: Approval, outcome: Outcome<Status>): Closed<Status> {
     const closed = { ...approval, ...outcome, decidedAt: clock.now() };
     const { status, answers, note, decidedBy, decidedAt } = closed;
     queries.close(approval.approvalId, { status, answers, note, decidedBy, decidedAt });
@@ -234,8 +235,12 @@ function requireOpen(approval: Approval, now: number): void {
   throw new AppError("conflict", `this approval is not open any more: it was ${what}${by}`);
 }
 
+type Closed<Status extends ApprovalStatus> = Approval & { status: Status };
+/** Its run goes on; one that was cancelled belongs to a run that has ended. */
+type Decided = Closed<Exclude<ApprovalStatus, "open" | "cancelled">>;
+
 /** What becomes of the call that waited. */
-function toRun({ status, questions, answers, note, decidedBy }: Approval): ToolResult | "go ahead" {
+function toRun({ status, questions, answers, note, decidedBy }: Decided): ToolResult | "go ahead" {
   const said = note === null ? "" : ` ${decidedBy} says: ${note}`;
   switch (status) {
     case "approved":
@@ -248,7 +253,7 @@ function toRun({ status, questions, answers, note, decidedBy }: Approval): ToolR
       const what = questions === null ? "This call was denied" : "Your user does not want to answer";
       return { output: `${what}.${said} Do not try the same in another way.`, isError: true };
     }
-    default:
+    case "expired":
       return {
         output: "Nobody decided within 24 hours, which counts as a denial. Do not try the same in another way.",
         isError: true,
