@@ -64,7 +64,8 @@ const withApprovals = (use: (page: Page) => Promise<void>) =>
     },
   );
 const row = (page: Page, at: number) => page.locator("#approval-list > li").nth(at);
-const badge = (page: Page, text: string) => page.locator("#open-count", { hasText: new RegExp(`^${text} waiting$`) }).waitFor();
+const badge = (page: Page, text: string) =>
+  page.locator("#open-count", { hasText: new RegExp(`^${text} waiting$`) }).waitFor();
 
 browserTest("an agent's name that could not be read once is read for what it asks next", async () => {
   const ada = await makeAgent("Ada");

@@ -196,7 +196,10 @@ browserTest("a key says when it expires, and may be created to", async () => {
     await page.fill("#key-name", "for a month");
     await page.getByLabel("It works", { exact: true }).selectOption("for 30 days");
     await page.getByRole("button", { name: "Create a key" }).click();
-    await page.locator("#key-list li", { hasText: "for a month" }).getByText(/expires \d+ \w+ 20\d\d/).waitFor();
+    await page
+      .locator("#key-list li", { hasText: "for a month" })
+      .getByText(/expires \d+ \w+ 20\d\d/)
+      .waitFor();
     const { data } = (await person.ask("GET", "/v1/auth/keys")).body as { data: { expiresAt: string | null }[] };
     const [made = "", never] = data.map(({ expiresAt }) => expiresAt) as [string, null];
     const days = (Date.parse(made) - Date.now()) / (24 * 3_600_000);

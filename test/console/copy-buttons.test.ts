@@ -46,9 +46,9 @@ browserTest("without a clipboard what is selected is copied, or at least selecte
     await page.getByRole("button", { name: "Copy the command that creates an instance" }).click();
     await page.getByRole("button", { name: "Copied the command that creates an instance" }).waitFor();
     await page.click("#to-chat");
-    await page.focus("#chat-input");
+    // A box that is hidden yet, while its conversation is loaded, gets no focus: a click waits for it.
+    await page.click("#chat-input");
     await page.keyboard.press("ControlOrMeta+V");
-    // The clipboard is another process's.
     await page.waitForFunction(
       (pasted) => document.querySelector<HTMLTextAreaElement>("#chat-input")?.value === pasted,
       text,

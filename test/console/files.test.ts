@@ -233,7 +233,7 @@ browserTest(
       await page.locator("#new-file summary").click();
       const choose = (...given: [name: string, text: string | Buffer][]) =>
         page
-          .getByLabel("Or choose some of yours")
+          .getByLabel("Or choose files on this device")
           .setInputFiles(
             given.map(([name, content]) => ({ name, mimeType: "text/markdown", buffer: Buffer.from(content) })),
           );

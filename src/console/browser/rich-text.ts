@@ -102,7 +102,7 @@ function nodeOf(found: Token): Node | string {
     case "blockquote":
       return make("blockquote", "", ...nodesOf(token.tokens));
     case "code":
-      return codeOf(token.text);
+      return codeOf(token);
     case "table":
       return tableOf(token);
     case "hr":
@@ -140,14 +140,20 @@ function listOf({ ordered, start, items }: Tokens.List): HTMLElement {
 }
 
 /** It scrolls, so it can be reached by keyboard. */
-function codeOf(text: string): HTMLElement {
+function codeOf({ text, lang }: Tokens.Code): HTMLElement {
   const code = make("code", "", text);
   const box = make("pre", "", code);
   box.tabIndex = 0;
+  const language = make("span", "soft", lang?.split(/\s/, 1)[0] ?? "");
   return make(
     "div",
     "snippet",
-    makeCopyButton("the code", () => text, code),
+    make(
+      "div",
+      "",
+      language,
+      makeCopyButton("the code", () => text, code),
+    ),
     box,
   );
 }
