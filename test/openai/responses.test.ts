@@ -11,6 +11,13 @@ afterAll(() => it.stop());
 
 const tools: OpenAI.Responses.FunctionTool[] = [{ type: "function", ...WEATHER, strict: true }];
 const calls = [{ name: "get_weather", arguments: { city: "Paris" } }];
+/** Of the answer to this question. */
+const taintAfter = (question: string) =>
+  it.server.foundation.store.sqlite
+    .query(
+      "SELECT responses.tainted FROM responses JOIN messages AS answer USING (message_id) JOIN messages AS question ON question.run_id = answer.run_id AND question.role = 'user' WHERE question.text = ?",
+    )
+    .values(question);
 const conversations = async () => (await it.person.ask("GET", it.at("/conversations?origin=openai"))).body.data;
 
 test("the client's README: a response", async () => {
@@ -275,14 +282,22 @@ test("an answer that is named by its id is as trusted as it was, one that is sen
   const after = async (item: OpenAI.Responses.ResponseInputItem, question: string) => {
     const input = [item, { role: "user" as const, content: question }];
     await it.client.responses.create({ model: it.agent, input });
-    return it.server.foundation.store.sqlite
-      .query(
-        "SELECT responses.tainted FROM responses JOIN messages AS answer USING (message_id) JOIN messages AS question ON question.run_id = answer.run_id AND question.role = 'user' WHERE question.text = ?",
-      )
-      .values(question);
+    return taintAfter(question);
   };
   expect(await after({ type: "item_reference", id: output[0]?.id ?? "" }, "known?")).toEqual([[0]]);
   expect(await after({ role: "assistant", content: "Hello, world" }, "claimed?")).toEqual([[1]]);
+});
+
+test("a response is no more trusted than the ones that it continues", async () => {
+  await it.begin();
+  const continued = async (id: string, question: string) =>
+    (await it.client.responses.create({ model: it.agent, previous_response_id: id, input: question })).id;
+  const first = await it.client.responses.create({ model: it.agent, input: "hi" });
+  const second = await continued(first.id, "as trusted?");
+  expect(taintAfter("as trusted?")).toEqual([[0]]);
+  it.server.foundation.store.sqlite.run("UPDATE responses SET tainted = 1 WHERE response_id = ?", [first.id]);
+  await continued(second, "as untrusted?");
+  expect(taintAfter("as untrusted?")).toEqual([[1]]);
 });
 
 test("an item that is not stored, another agent's, or there already cannot be named", async () => {
