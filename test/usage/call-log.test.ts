@@ -122,3 +122,20 @@ test("what one message's runs have taken includes their calls that wait for thei
   calls.add(cutOff("run_other", () => {}));
   expect(spent()).toEqual({ tokens: 200 + 2 * 924, cost: 0 });
 });
+
+test("calls of a customer's own server count for the account, and not for what the host lets it take, added up or not", async () => {
+  const calls = createCallLog(store, usageQueries(store.db), { error() {} });
+  for (const [promptTokens, ofHost] of [
+    [100, true],
+    [3, false],
+  ] as const) {
+    const { call, ...rest } = cutOff("run_both", () => {});
+    calls.add({ ...rest, call: { ...call, accountId: "acct_both", promptTokens, completionTokens: 0, ofHost } });
+  }
+  const spent = () =>
+    (["host", "account"] as const).map((scope) => calls.spent("acct_both", scope, "acct_both", ALWAYS).tokens);
+  store.transaction(() => calls.writeOf("run_both"));
+  expect(spent()).toEqual([100, 103]);
+  await calls.total();
+  expect(spent()).toEqual([100, 103]);
+});
