@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { z } from "zod";
 import { Reply } from "../../src/http/answer.ts";
 import type { ServingParts } from "../../src/http/exchange.ts";
+import { createIdempotency } from "../../src/http/idempotency.ts";
 import { type Route, route } from "../../src/http/route.ts";
 import { AppError, type ErrorCode } from "../../src/lib/app-error.ts";
 import { DAY, handClock, SECOND } from "../lib/hand-clock.ts";
@@ -137,6 +138,20 @@ describe("a request with a key", () => {
     expect(later.status).toBe(201);
     expect(later.body.instanceId).not.toBe(first.body.instanceId);
     expect((await owned(owner)).body).toEqual(later.body);
+  });
+
+  test("has its answer on disk for 24 hours, and removed after that", async () => {
+    await create();
+    const { store } = server.foundation;
+    const { prune } = createIdempotency(store, clock, Buffer.alloc(32));
+    const stored = () => {
+      while (store.transaction(() => prune(100)));
+      return store.sqlite.query("SELECT key FROM idempotent_requests WHERE account_id = ?").values(owner.accountId);
+    };
+    clock.advance(DAY - SECOND);
+    expect(stored()).toEqual([[key["Idempotency-Key"]]]);
+    clock.advance(2 * SECOND);
+    expect(stored()).toEqual([]);
   });
 
   test("is remembered across a restart", async () => {
