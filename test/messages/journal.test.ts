@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import { systemClock } from "../../src/lib/clock.ts";
 import type { AgentEvent } from "../../src/messages/events/event.ts";
-import type { EventLog } from "../../src/messages/events/event-log.ts";
+import { createEventLog, type EventLog } from "../../src/messages/events/event-log.ts";
+import { KEPT_BYTES } from "../../src/messages/events/pruning.ts";
 import { readJournal, UNKNOWN_OUTCOME } from "../../src/messages/runs/journal.ts";
 import type { Run, StoredEvent } from "../../src/messages/schema.ts";
 import { type Conversation, type Frame, kindsOf, shownText, startConversation } from "./conversation.ts";
@@ -347,6 +349,24 @@ test("calls that the crash prevented are made afterwards, and earlier ones are n
     { role: "tool", tool_call_id: "c3", content: expect.stringContaining("Z)") },
   ]);
   expect(shownText(frames)).toBe("Look. \n\nLate.");
+});
+
+test("after a restart a run whose first events are no longer kept ends as failed, and calls no model", async () => {
+  const { runId } = await askUntilTheModelHangs();
+  const { store } = it.server.foundation;
+  const log = createEventLog(store, systemClock, () => {});
+  const delta = "x".repeat(400_000);
+  // More than is kept of an agent.
+  for (let bytes = 0; bytes <= KEPT_BYTES; bytes += delta.length) {
+    store.transaction(() => log.append(it.agent, [{ type: "message.delta", runId: "run_x", delta }]));
+  }
+  it.when("time?", { kind: "text", tokens: ["Noon."] });
+  const asked = it.mock.requests.length;
+  await it.server.restart();
+  const error = { code: "internal_error", message: expect.stringContaining("are no longer kept") };
+  while (["running", "queued"].includes((await it.run(runId)).body.status));
+  expect((await it.run(runId)).body).toMatchObject({ status: "failed", error });
+  expect(it.mock.requests.length).toBe(asked);
 });
 
 test("an agent that makes the same call forever is ended as loop_detected, and its text is kept", async () => {
