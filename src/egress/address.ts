@@ -1,5 +1,5 @@
 import { BlockList, isIP, isIPv4 } from "node:net";
-import { networkInterfaces } from "node:os";
+import os from "node:os";
 import { lazily } from "../lib/lazily.ts";
 
 /**
@@ -78,7 +78,7 @@ export function kindFromHere(address: string): AddressKind {
 }
 
 function isOwn(address: string): boolean {
-  const own = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
+  const own = Object.values(os.networkInterfaces()).flatMap((addresses) => addresses ?? []);
   return own.some((one) => isSame(one.address, address));
 }
 

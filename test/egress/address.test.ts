@@ -1,5 +1,5 @@
-import { expect, test } from "bun:test";
-import { networkInterfaces } from "node:os";
+import { expect, spyOn, test } from "bun:test";
+import os from "node:os";
 import { kindFromHere, kindOf } from "../../src/egress/address.ts";
 
 test.each([
@@ -79,7 +79,24 @@ test.each([
 ])("%p is never reached", (address) => expect(kindOf(address)).toBe("never"));
 
 test("this machine's own addresses are never public: what listens on them expects nobody from inside", () => {
-  for (const one of Object.values(networkInterfaces()).flatMap((list) => list ?? [])) {
+  for (const one of Object.values(os.networkInterfaces()).flatMap((list) => list ?? [])) {
     expect(kindFromHere(one.address)).not.toBe("public");
   }
+});
+
+test("a public address of this machine is private in each of its spellings, and no other becomes so", () => {
+  const common = { netmask: "", mac: "", internal: false, cidr: null };
+  using _ = spyOn(os, "networkInterfaces").mockReturnValue({
+    eth0: [
+      { ...common, family: "IPv4", address: "8.8.4.4" },
+      { ...common, family: "IPv6", address: "2a00::1", scopeid: 0 },
+    ],
+    eth1: undefined,
+  });
+  for (const own of ["8.8.4.4", "2a00::1", "2A00:0:0::0001", "2a00:0000:0000:0000:0000:0000:0000:0001"]) {
+    expect([kindOf(own), kindFromHere(own)]).toEqual(["public", "private"]);
+  }
+  for (const other of ["8.8.8.8", "2a00::2"]) expect(kindFromHere(other)).toBe("public");
+  // Its own or not, an address that is reached under no policy stays so.
+  expect(kindFromHere("::ffff:8.8.4.4")).toBe("never");
 });
