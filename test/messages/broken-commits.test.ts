@@ -157,6 +157,23 @@ for (const how of ["ABORT", "ROLLBACK"] as const) {
   });
 }
 
+test("a run whose end is not committed goes on: it is started again, and ends", async () => {
+  const { runId } = queue();
+  await tell({ type: "delta", text: "One" });
+  const before = kinds();
+  const ending = tell({ type: "delta", text: " two" }, done);
+  // In the same commit, which then fails as a whole.
+  const failing = store.commitSoon(() => store.sqlite.run("UPDATE OR ROLLBACK agents SET name = NULL"), "process");
+  await expect(failing).rejects.toThrow("NOT NULL");
+  await ending;
+  expect([cancelled, kinds(), runs.get(AGENT, runId).status]).toEqual([[runId], before, "running"]);
+  const ended = runs.waitFor(runId).ended;
+  retryAll();
+  expect(hosted.map(({ input }) => input.runId)).toEqual([runId, runId]);
+  await tell({ type: "delta", text: "Again" }, done);
+  expect((await ended).reply).toMatchObject({ message: "Again", finishReason: "stop" });
+});
+
 test("a run that is retried later delays only its own conversation, and keeps one of the agent's four places", async () => {
   const ids = ["conv_1", "conv_2", "conv_3", "conv_4"];
   for (const id of ids) {
