@@ -92,7 +92,8 @@ test("calls that wait for their commit count for their own account, instance and
   wait({ ...one, createdAt: DAY - 1 }, 1_000);
   wait({ ...one, createdAt: 2 * DAY }, 1_000);
   wait({ ...one, accountId: "acct_two" }, 5_000);
-  const spent = (accountId: string, scope: Scope, ownerId: string) => calls.spent(accountId, scope, ownerId, SECOND_DAY);
+  const spent = (accountId: string, scope: Scope, ownerId: string) =>
+    calls.spent(accountId, scope, ownerId, SECOND_DAY);
   expect(spent("acct_one", "account", "acct_one")).toEqual({ tokens: 126, cost: 1_230 });
   expect(spent("acct_one", "host", "acct_one")).toEqual({ tokens: 122, cost: 1_200 });
   expect(spent("acct_one", "instance", "inst_one")).toEqual({ tokens: 126, cost: 1_230 });

@@ -78,6 +78,31 @@ test("a call that is cancelled while its reservation is being committed waits no
   expect(figures()).toEqual({ held: 1, waiting: 0, refused: 0 });
 });
 
+test("a reservation whose commit fails holds nothing: the next call has all of the limit", async () => {
+  let isFull = true;
+  const { open, figures } = reservationsOf({
+    store: {
+      ...store,
+      commitSoon: (work, ...how) =>
+        store.commitSoon(
+          () => {
+            const done = work();
+            if (isFull) throw new Error("database or disk is full");
+            return done;
+          },
+          ...how,
+        ),
+    },
+  });
+  await expect(open("ada")).rejects.toThrow("full");
+  isFull = false;
+  const next = open("ada");
+  await store.commitSoon(() => {}, "full");
+  expect(figures()).toEqual({ held: 1, waiting: 0, refused: 0 });
+  (await next).settle(nothing);
+  expect(figures()).toEqual({ held: 0, waiting: 0, refused: 0 });
+});
+
 test("what a call may cost is written as unknown where no price is known, and a token limit holds all the same", async () => {
   const costs = () => store.sqlite.query("SELECT cost FROM model_reservations").values();
   await reservationsOf().open("ada");
