@@ -154,8 +154,11 @@ describe("the events of an agent", () => {
       }
     });
 
-  test("are counted when they are added, and when they are removed", async () => {
+  test("are counted when they are added, and when they are removed, by the bytes of whatever language they are in", async () => {
     await it.send("hi");
+    expect(bytes()).toBe(counted());
+    const delta = "Grüße 🦉 漢字";
+    store().transaction(() => log().append(it.agent, [{ type: "message.delta", runId: "run_x", delta }]));
     expect(bytes()).toBe(counted());
     await it.person.ask("DELETE", it.at("/messages"));
     await it.server.app.settled();
