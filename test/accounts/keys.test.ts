@@ -192,6 +192,17 @@ describe("a key", () => {
       expect(told()).toEqual(["203.0.113.1", "203.0.113.2", "203.0.113.2"]);
     });
 
+    test("while nothing can be written is answered all the same, and logged once, by its next use", async () => {
+      const { store } = proxied.foundation;
+      store.sqlite.run(`CREATE TEMP TRIGGER full BEFORE UPDATE ON main.api_keys
+        BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END`);
+      expect([await use("203.0.113.1"), told()]).toEqual([200, []]);
+      store.sqlite.run("DROP TRIGGER full");
+      for (let again = 0; again < 2; again++) await use("203.0.113.1");
+      expect(told()).toEqual(["203.0.113.1"]);
+      expect(findBreak(store)).toBeNull();
+    });
+
     test("is remembered for a hundred addresses, and the oldest is forgotten first", async () => {
       for (let at = 0; at < 101; at++) await use(`203.0.113.${at}`);
       expect(told()).toHaveLength(101);
