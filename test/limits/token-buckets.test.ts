@@ -62,7 +62,14 @@ test("each key has its own bucket", () => {
   expect(rates.wait("a", RATE)).toBeGreaterThan(90);
 });
 
-test("the number of buckets is bounded, and newcomers never evict a recent debt", () => {
+test("the number of buckets is bounded: of more debts the newest are kept", () => {
+  const rates = createTokenBuckets(() => 0, 100);
+  const debtors = Array.from({ length: 1_000 }, (_, at) => `debtor ${at}`);
+  for (const debtor of debtors) rates.charge(debtor, RATE, 10_000);
+  expect(debtors.filter((debtor) => rates.wait(debtor, RATE) > 0)).toEqual(debtors.slice(-100));
+});
+
+test("newcomers never evict a recent debt while buckets that are full can go", () => {
   let now = 0;
   const rates = createTokenBuckets(() => now, 100);
   for (let at = 0; at < 5_000; at++) {
