@@ -73,6 +73,28 @@ test("what was decided for a run that may still go on with it is kept, however m
   expect(queries.find(approvalId)).toBeUndefined();
 });
 
+test("an instance has up to 1,000 rules: nothing more is remembered until one is removed, and others' count apart", async () => {
+  const { store } = it.server.foundation;
+  const rules = createApprovalRules(store.db, systemClock);
+  const whose = { instanceId: it.instance, agentId: it.agent };
+  const targetOf = (at: number) => ({ host: `host-${at}.test`, method: null });
+  const add = (at: number, of = whose) => {
+    store.transaction(() => rules.add(of, "mail", targetOf(at)));
+    return rules.cover(of.agentId, "mail", targetOf(at));
+  };
+  store.transaction(() => {
+    for (let at = 0; at < 999; at++) rules.add(whose, "mail", targetOf(at));
+  });
+  expect([add(999), add(1_000)]).toEqual([true, false]);
+  const kept = rules.page(it.instance, null, 2_000);
+  expect(kept).toHaveLength(1_000);
+  const { instanceId } = (await it.person.ask("POST", "/v1/instances", { name: "other" })).body;
+  const { agentId } = (await it.person.ask("POST", `/v1/instances/${instanceId}/agents`, { name: "Bo" })).body;
+  expect(add(1_000, { instanceId, agentId })).toBe(true);
+  store.transaction(() => rules.remove(it.instance, kept[0]?.ruleId ?? ""));
+  expect([add(1_000), add(1_001)]).toEqual([true, false]);
+});
+
 test("no query of approvals reads what it does not need", () => {
   const { store } = it.server.foundation;
   const plans = plansOf(store, () => {
