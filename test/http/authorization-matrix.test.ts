@@ -201,6 +201,9 @@ async function makeWorld(): Promise<World> {
   const limited = await keyOf({ instanceId });
   const elsewhere = await keyOf({ instanceId: otherId });
   const limitedReader = await keyOf({ instanceId, scopes: ["read"] });
+  const writer = await keyOf({ scopes: ["write"] });
+  const approver = await keyOf({ scopes: ["read", "approve"] });
+  const anyApprover = await keyOf({ scopes: ["write", "chat", "approve"] });
   const anyKey = await keyOf({});
   const past = Math.floor((clock.now() - HOUR) / 1000);
   const credentials = [
@@ -229,6 +232,16 @@ async function makeWorld(): Promise<World> {
       // Only what both allow.
       [...ALL, "token"],
       "limited",
+    ),
+    valid("a key that reads and approves with one that writes", { ...bearer(approver.key), "X-API-Key": writer.key }, [
+      "read",
+    ]),
+    valid("two keys that may approve", { ...bearer(approver.key), "X-API-Key": anyApprover.key }, ["read", "approve"]),
+    valid(
+      "two keys limited to different instances",
+      { ...bearer(limited.key), "X-API-Key": elsewhere.key },
+      [],
+      "nothing",
     ),
   ];
   const params = {
