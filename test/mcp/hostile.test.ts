@@ -278,6 +278,18 @@ test("an event stream that is too large is left, said to be so, and not asked fo
   expect(asked).toBe(1);
 });
 
+test.each([
+  ["once has its call made in a new session", 1, "\ndone\n"],
+  ["twice is not asked a third time", 2, "has not done this: it answered 404: no such session"],
+])("a server that has forgotten its session %s", async (_, times, result) => {
+  await add();
+  let calls = 0;
+  service.intercept = (method) =>
+    method === "tools/call" && ++calls <= times ? new Response("no such session", { status: 404 }) : undefined;
+  expect(await called()).toContain(result);
+  expect(calls).toBe(2);
+});
+
 test("a call that is refused is not made, and the agent is told what the server said", async () => {
   await add();
   service.intercept = (method) => (method === "tools/call" ? new Response("not you", { status: 403 }) : undefined);
