@@ -254,16 +254,18 @@ test("a stopped instance and inactive hours skip a time, and say why", async () 
   const scheduleId = await hourly("Hello", { activeHours, timeZone: "Asia/Tokyo", missed: "skip" });
   await pass(HOUR);
   expect(await slots(scheduleId)).toMatchObject([{ status: "ran" }]);
-  await pass(9 * HOUR);
-  expect((await slots(scheduleId))[0]).toMatchObject({
-    slotAt: "2026-11-22T22:00:00.000Z",
-    status: "skipped",
-    reason: "outside the active hours, 22:00 to 06:00",
-  });
+  const skipped = { status: "skipped", reason: "outside the active hours, 22:00 to 06:00" };
+  await pass(7 * HOUR);
+  expect((await slots(scheduleId))[0]).toMatchObject({ slotAt: "2026-11-22T20:00:00.000Z", status: "ran" });
+  // Until six, not at six.
+  await pass(HOUR);
+  expect((await slots(scheduleId))[0]).toMatchObject({ slotAt: "2026-11-22T21:00:00.000Z", ...skipped });
+  await pass(HOUR);
+  expect((await slots(scheduleId))[0]).toMatchObject({ slotAt: "2026-11-22T22:00:00.000Z", ...skipped });
   await ask("POST", `/v1/instances/${talk.instance}/stop`);
   await pass(16 * HOUR);
   expect((await slots(scheduleId))[0]).toMatchObject({ status: "skipped", reason: "the instance is stopped" });
-  expect(talk.mock.requests).toHaveLength(1);
+  expect(talk.mock.requests).toHaveLength(2);
 });
 
 test("a time is skipped while the run before it has not ended", async () => {
