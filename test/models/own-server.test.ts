@@ -127,12 +127,14 @@ test("the longest answer is what the operator has set, also on a host without a 
 });
 
 test("a run that is cancelled leaves its own server at once", async () => {
-  const { at, say } = await start({ OPENAI_BASE_URL: ownServer.url }, "openai:their-model");
+  const { at, created, say } = await start({ OPENAI_BASE_URL: ownServer.url }, "openai:their-model");
   const arrived = ownServer.requests.length + 1;
   ownServer.script({ kind: "text", tokens: ["never ", "ending"], ending: "hang" });
   const answer = say();
   await ownServer.arrived(arrived);
-  await person.ask("POST", `${at}/stop`);
+  const runs = `${at}/agents/${created.body.agentId}/runs`;
+  const [{ runId }] = (await person.ask("GET", runs)).body.data;
+  expect((await person.ask("POST", `${runs}/${runId}/cancel`)).body.status).toBe("cancelled");
   await ownServer.left(1);
-  await answer;
+  expect((await answer).body.finishReason).toBe("cancelled");
 });
