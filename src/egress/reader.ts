@@ -32,7 +32,10 @@ export function createSocketReader(socket: Socket, signal: AbortSignal): SocketR
     failure = error;
     wake();
   });
-  signal.addEventListener("abort", () => wake(), { once: true });
+  const onAbort = () => wake();
+  signal.addEventListener("abort", onAbort, { once: true });
+  // A signal may outlive many connections.
+  socket.on("close", () => signal.removeEventListener("abort", onAbort));
 
   /** False at the end of the stream. */
   async function more(): Promise<boolean> {

@@ -1,4 +1,4 @@
-import { afterAll, beforeEach, describe, expect, test } from "bun:test";
+import { afterAll, beforeEach, describe, expect, spyOn, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { brotliCompressSync, constants, deflateSync, gzipSync } from "node:zlib";
 import { kindOf } from "../../src/egress/address.ts";
@@ -401,6 +401,24 @@ describe("an answer that is read as it comes", () => {
     expect(await read).toBe("broken");
     await web.closed(before + 1);
     expect(await faultOf(stream("/ok", AbortSignal.abort()))).toBe("cancelled");
+  });
+
+  test.each([
+    ["is read to its end", "/gzip"],
+    ["breaks off", "/short"],
+    ["is no answer", "/not-http"],
+    ["nobody reads", "/slow-body"],
+  ])("that %s leaves nothing on a signal that outlives it", async (how, path) => {
+    const { signal } = new AbortController();
+    const [added, removed] = [spyOn(signal, "addEventListener"), spyOn(signal, "removeEventListener")];
+    const answer = await stream(path, signal).catch(() => null);
+    if (how === "nobody reads") answer?.close();
+    else if (answer !== null) await Array.fromAsync(answer.body).catch(() => {});
+    // The connection is closed by the next turn of the event loop.
+    await new Promise((resolve) => setImmediate(resolve));
+    const gone = removed.mock.calls.map(([, listener]) => listener);
+    const left = added.mock.calls.filter(([, listener]) => !gone.includes(listener));
+    expect([added.mock.calls.length > 0, left]).toEqual([true, []]);
   });
 
   test("that nobody reads is closed by whoever opened it", async () => {
