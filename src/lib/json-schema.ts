@@ -1,4 +1,5 @@
 import { AppError } from "./app-error.ts";
+import { isMultiple } from "./is-multiple.ts";
 import { isObject } from "./is-object.ts";
 
 /**
@@ -82,7 +83,7 @@ function keywordFault(name: string, given: unknown, root: unknown, at: string, d
   }
   if (COUNTS.has(name)) return Number.isSafeInteger(given) && Number(given) >= 0 ? null : expected("a whole number");
   if (NUMBERS.has(name))
-    return typeof given === "number" && (name !== "multipleOf" || given > 0) ? null : expected("a number");
+    return Number.isFinite(given) && (name !== "multipleOf" || Number(given) > 0) ? null : expected("a number");
   switch (name) {
     case "type": {
       const names = Array.isArray(given) ? given : [given];
@@ -260,6 +261,6 @@ function boundsFault(schema: JsonSchema, value: unknown, here: string): string |
     value <= (number("maximum") ?? Number.POSITIVE_INFINITY) &&
     value > (number("exclusiveMinimum") ?? Number.NEGATIVE_INFINITY) &&
     value < (number("exclusiveMaximum") ?? Number.POSITIVE_INFINITY) &&
-    (step === undefined || Math.abs(value / step - Math.round(value / step)) < 1e-9);
+    (step === undefined || isMultiple(value, step));
   return fits ? null : `${here} is out of its range`;
 }

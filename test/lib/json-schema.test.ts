@@ -36,6 +36,14 @@ test.each<[JsonSchema, unknown, string | null]>([
   [{ allOf: [{ type: "number" }, { maximum: 3 }] }, 4, "the value is out of its range"],
   [{ not: { type: "null" } }, null, "the value fits what it must not"],
   [{ type: "number", multipleOf: 0.1 }, 0.3, null],
+  [{ multipleOf: 0.01 }, 1_000_000.19, null],
+  [{ multipleOf: 0.01 }, -99_999_999.99, null],
+  [{ multipleOf: 0.01 }, 1_000_000.195, "the value is out of its range"],
+  [{ multipleOf: 1 }, 1e-10, "the value is out of its range"],
+  [{ multipleOf: 1e-10 }, 3e-10, null],
+  [{ multipleOf: 10 }, 1e300, null],
+  [{ multipleOf: 2.5 }, 0, null],
+  [{ multipleOf: 1 }, Number.POSITIVE_INFINITY, "the value is out of its range"],
   [tree, { next: { next: { next: 5 } } }, "next.next.next is not object"],
   [{ type: "object", additionalProperties: { type: "number" } }, { a: "x" }, "a is not number"],
   [{ items: [{ type: "string" }, { type: "number" }], additionalItems: false }, ["a", 1], null],
@@ -62,6 +70,8 @@ test.each<[unknown, string]>([
   [{ anyOf: [] }, "schema.anyOf: expected a list of schemas"],
   [{ required: "a" }, "schema.required: expected a list of names"],
   [{ minLength: -1 }, "schema.minLength: expected a whole number"],
+  [{ multipleOf: 0 }, "schema.multipleOf: expected a number"],
+  [{ multipleOf: Number.POSITIVE_INFINITY }, "schema.multipleOf: expected a number"],
   [Array.from({ length: 40 }).reduce((inner) => ({ items: inner }), {}), "expected at most 32 levels"],
 ])("a schema that cannot be checked is refused, and not in part ignored: %j", (schema, fault) => {
   expect(schemaFault(schema)).toContain(fault);
