@@ -122,6 +122,9 @@ function resolve(root: unknown, ref: string): unknown {
   return isObject(found) || typeof found === "boolean" ? found : undefined;
 }
 
+/** Thrown through `not`, `oneOf` and `anyOf`: a fault there is an answer like any other, and may let the value fit. */
+class TooMuch extends Error {}
+
 /** The check of a schema without a `schemaFault`. A value that takes too long to check does not fit. */
 export function createSchemaCheck(schema: JsonSchema): SchemaCheck {
   /** The steps that a schema's own lists cost, whatever the value is. */
@@ -136,7 +139,7 @@ export function createSchemaCheck(schema: JsonSchema): SchemaCheck {
     let steps = 0;
     let nested = 0;
     const check = (inner: unknown, part: unknown, at: string): string | null => {
-      if (++steps > MAX_STEPS || nested > MAX_NESTED) return "it is too much to check";
+      if (++steps > MAX_STEPS || nested > MAX_NESTED) throw new TooMuch();
       if (inner === true) return null;
       if (!isObject(inner)) return `${at || "the value"} is not allowed`;
       steps += stepsOfLists(inner) + stepsOfValue(inner, part);
@@ -206,7 +209,12 @@ export function createSchemaCheck(schema: JsonSchema): SchemaCheck {
       }
       return null;
     };
-    return check(schema, value, "");
+    try {
+      return check(schema, value, "");
+    } catch (error) {
+      if (error instanceof TooMuch) return "it is too much to check";
+      throw error;
+    }
   };
 }
 

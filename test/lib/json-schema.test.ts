@@ -123,7 +123,7 @@ test.each(["draft-2020-12", "draft-7"] as const)("what zod writes of everyday ty
 
 test("a schema that leads back to itself, or multiplies, is checked in a bounded time", () => {
   const itself = { anyOf: [{ $ref: "#" }, { type: "null" }] };
-  expect(createSchemaCheck(itself)(1)).not.toBeNull();
+  expect(createSchemaCheck(itself)(1)).toBe("it is too much to check");
   const level = (depth: number): JsonSchema =>
     depth === 0 ? { type: "null" } : { anyOf: Array.from({ length: 8 }, () => level(depth - 1)) };
   expect(createSchemaCheck(level(6))(1)).not.toBeNull();
@@ -145,6 +145,18 @@ test.each<[string, JsonSchema, unknown]>([
   });
   expect(createSchemaCheck(often(10))(value)).toBeNull();
   expect(createSchemaCheck(often(3_000))(value)).toBe("it is too much to check");
+});
+
+const tooMuch = { allOf: Array(3_000).fill({ const: numbers }) };
+test.each<[string, JsonSchema]>([
+  ["not", { not: tooMuch }],
+  ["not within not", { not: { not: tooMuch } }],
+  ["oneOf", { oneOf: [tooMuch, { type: "array" }] }],
+  ["anyOf", { anyOf: [tooMuch, { type: "array" }] }],
+  ["not, of a schema that leads back to itself", { not: { $ref: "#" } }],
+])("what is too much to check does not fit, whatever it is part of: %s", (_, schema) => {
+  expect(schemaFault(schema)).toBeNull();
+  expect(createSchemaCheck(schema)(numbers)).toBe("it is too much to check");
 });
 
 test("a schema over 16 KiB is refused", () => {
