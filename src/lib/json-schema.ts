@@ -108,9 +108,9 @@ function keywordFault(name: string, given: unknown, root: unknown, at: string, d
   }
 }
 
-/** The schema that a JSON pointer within the document names. */
+/** The schema that a JSON pointer within the document names. An anchor, such as `#name`, names none. */
 function resolve(root: unknown, ref: string): unknown {
-  if (!ref.startsWith("#")) return undefined;
+  if (ref !== "#" && !ref.startsWith("#/")) return undefined;
   const parts = ref.slice(1).split("/").slice(1);
   let found = root;
   for (const part of parts) {
@@ -231,6 +231,12 @@ export const itemsOf = ({ prefixItems, items, additionalItems }: JsonSchema): { 
 
 const listOf = (given: unknown): unknown[] => (Array.isArray(given) ? given : []);
 
+/** JSON in which the order of members makes no difference. */
+const comparable = (value: unknown): string =>
+  JSON.stringify(value, (_, part) =>
+    isObject(part) ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1))) : part,
+  );
+
 const shown = (value: unknown): string => JSON.stringify(value).slice(0, 200);
 
 function isType(value: unknown, type: TypeName): boolean {
@@ -257,8 +263,7 @@ function boundsFault(schema: JsonSchema, value: unknown, here: string): string |
   };
   if (typeof value === "string") return within([...value].length, "minLength", "maxLength", "characters");
   if (Array.isArray(value)) {
-    const isRepeated =
-      schema.uniqueItems === true && new Set(value.map((item) => JSON.stringify(item))).size < value.length;
+    const isRepeated = schema.uniqueItems === true && new Set(value.map(comparable)).size < value.length;
     return isRepeated ? `${here} has the same item twice` : within(value.length, "minItems", "maxItems", "items");
   }
   if (isObject(value)) return within(Object.keys(value).length, "minProperties", "maxProperties", "properties");

@@ -30,6 +30,15 @@ test.each<[JsonSchema, unknown, string | null]>([
   [{ type: "array", items: { type: "string" }, maxItems: 2 }, ["a", 1], "[1] is not string"],
   [{ type: "array", maxItems: 1 }, [1, 2], "the value has 2 items"],
   [{ type: "array", uniqueItems: true }, [1, 1], "the value has the same item twice"],
+  [
+    { uniqueItems: true },
+    [
+      { a: 1, b: [{ c: 1, d: 2 }] },
+      { b: [{ d: 2, c: 1 }], a: 1 },
+    ],
+    "the value has the same item twice",
+  ],
+  [{ uniqueItems: true }, [[1, 2], [2, 1], JSON.parse('{"__proto__":1}'), {}, "1", 1], null],
   [{ prefixItems: [{ type: "string" }], items: false }, ["a", 1], "[1] is not allowed"],
   [{ anyOf: [{ type: "string" }, { type: "number" }] }, true, "the value fits none of anyOf (the value is not string)"],
   [{ oneOf: [{ type: "number" }, { type: "integer" }] }, 1, "the value fits 2 of oneOf, not one"],
@@ -66,6 +75,7 @@ test.each<[unknown, string]>([
   [{ items: [{ type: "thing" }] }, "schema.items.0.type: expected one of"],
   [{ propertyNames: { type: "thing" } }, "schema.propertyNames.type: expected one of"],
   [{ $ref: "https://example.org/schema" }, "schema.$ref: expected a reference within the schema"],
+  [{ $ref: "#amount", $defs: { amount: { $id: "#amount" } } }, "schema.$ref: expected a reference within the schema"],
   [{ $ref: "#/$defs/none" }, "schema.$ref: expected a reference within the schema"],
   [{ anyOf: [] }, "schema.anyOf: expected a list of schemas"],
   [{ required: "a" }, "schema.required: expected a list of names"],
