@@ -22,21 +22,38 @@ export async function keepShort(
 ): Promise<RunResult> {
   // Before it is cut: a cut may split a value.
   const output = await ports.redact(context.instanceId, said);
-  const text = isUntrusted ? neutralise(output) : output;
+  const added = (part: string) => (isUntrusted ? neutralise(part).length - part.length : 0);
   const shown = (part: string) => (isUntrusted ? fence(part) : part);
+  const length = output.length + added(output);
   const room = MAX_OUTPUT - (isUntrusted ? FENCE_ROOM : 0);
-  if (text.length <= room) return { output: shown(text), isError, isUntrusted };
-  let kept: string;
+  if (length <= room) return { output: shown(output), isError, isUntrusted };
+  let more: (next: Place) => string;
   try {
     const isTainted = context.isTainted || isUntrusted;
     const size = MAX_FILE_BYTES / 1024;
     const part = Buffer.byteLength(output) <= MAX_FILE_BYTES ? "all of it is" : `the first ${size} KiB of it are`;
-    kept = `${part} in ${await ports.keepOutput({ ...context, isTainted }, tool, output)}: read_file shows the lines you name`;
+    const kept = `${part} in ${await ports.keepOutput({ ...context, isTainted }, tool, output)}`;
+    more = ({ line, character }) => `${kept}: read_file goes on with fromLine ${line}, fromCharacter ${character}`;
   } catch (error) {
-    kept = `the rest could not be kept: ${messageOf(error)}`;
+    const why = `the rest could not be kept: ${messageOf(error)}`;
+    more = () => why;
   }
-  const mark = markOf(text.length, kept);
-  return { output: shown(head(text, room - mark.length)) + mark, isError, isUntrusted };
+  const mark = (next: Place) => markOf(length, more(next));
+  // No mark is longer: what is shown has fewer lines, and fewer characters, than this.
+  const most = room - mark({ line: MAX_OUTPUT, character: MAX_OUTPUT }).length;
+  const begun = head(output, most - added(head(output, most)));
+  return { output: shown(begun.toWellFormed()) + mark(placeAfter(begun)), isError, isUntrusted };
+}
+
+/** Where in a text, each counted from 1: as read_file takes them. */
+interface Place {
+  line: number;
+  character: number;
+}
+
+function placeAfter(text: string): Place {
+  const lines = text.split("\n");
+  return { line: lines.length, character: (lines.at(-1) ?? "").length + 1 };
 }
 
 const markOf = (length: number, more: string): string =>
@@ -46,8 +63,8 @@ const markOf = (length: number, more: string): string =>
 export function cutOutput(output: string, most = MAX_OUTPUT): string {
   if (output.length <= most) return output;
   const mark = `\n[… cut here: these are the first of ${output.length} characters …]`;
-  return head(output, most - mark.length) + mark;
+  return head(output, most - mark.length).toWellFormed() + mark;
 }
 
-/** The cut may split a surrogate pair. */
-const head = (text: string, length: number): string => text.slice(0, length).toWellFormed();
+/** The first characters, so many or one less: no surrogate pair is split. */
+export const head = (text: string, length: number): string => text.slice(0, length).replace(/[\ud800-\udbff]$/, "");

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { decodeText } from "../workspace/workspace.ts";
-import { MAX_OUTPUT } from "./long-output.ts";
+import { head, MAX_OUTPUT } from "./long-output.ts";
 import type { WorkspacePort } from "./ports.ts";
 import type { Tool } from "./tool.ts";
 
@@ -17,7 +17,7 @@ const STEERING = new Set(["agents.md", "soul.md", "identity.md", "user.md", "too
 const steers = ({ name }: { name: string }): boolean => STEERING.has(name.toLowerCase());
 
 const name = () => z.string().min(1).max(1_000).describe("the file's name, such as notes/today.md");
-const line = () => z.int().min(1);
+const place = () => z.int().min(1);
 
 // Lazy: the start of a server needs none of them.
 const listInput = z.lazy(() =>
@@ -26,8 +26,9 @@ const listInput = z.lazy(() =>
 const readInput = z.lazy(() =>
   z.object({
     name: name(),
-    fromLine: line().describe("the first line to show, counted from 1").optional(),
-    toLine: line().describe("the last line to show").optional(),
+    fromLine: place().describe("the first line to show, counted from 1").optional(),
+    fromCharacter: place().describe("where in a long first line to begin, counted from 1").optional(),
+    toLine: place().describe("the last line to show").optional(),
   }),
 );
 const writeInput = z.lazy(() => z.object({ name: name(), text: z.string().describe("the whole text of the file") }));
@@ -70,9 +71,9 @@ export function workspaceTools(workspace: WorkspacePort): Tool[] {
     isCore: true,
     changes: "nothing",
     untrustedOutput: false,
-    async run({ name, fromLine, toLine }, context) {
+    async run({ name, ...range }, context) {
       const { bytes, isTainted } = workspace.read(context, name);
-      const shown = showLines(name, bytes, fromLine, toLine);
+      const shown = showLines(name, bytes, range);
       return isTainted ? { untrusted: shown } : shown;
     },
   };
@@ -136,14 +137,23 @@ function textOf(name: string, bytes: Uint8Array): string {
   throw new Error(`${name} is binary, ${bytes.byteLength} bytes: only text can be read and edited`);
 }
 
-/** These lines, as many as fit an output; says which they are where they are not all. */
-function showLines(name: string, bytes: Uint8Array, fromLine = 1, toLine = Number.MAX_SAFE_INTEGER): string {
+/** These lines, as many as fit an output; says which they are where they are not all, and how to read on. */
+function showLines(
+  name: string,
+  bytes: Uint8Array,
+  { fromLine = 1, fromCharacter = 1, toLine = Number.MAX_SAFE_INTEGER }: Omit<z.infer<typeof readInput>, "name">,
+): string {
   const lines = textOf(name, bytes).split("\n");
   // The end of the last line is no line of its own.
   if (lines.length > 1 && lines.at(-1) === "") lines.pop();
   if (bytes.byteLength === 0) return `[${name} is empty.]`;
   if (fromLine > lines.length) throw new Error(`${name} has ${lines.length} lines; there is no line ${fromLine}`);
   if (toLine < fromLine) throw new Error(`toLine: expected ${fromLine} or more`);
+  const { length } = lines[fromLine - 1] ?? "";
+  // One behind the last is where an output that was cut at a line's end goes on.
+  if (fromCharacter > length + 1)
+    throw new Error(`line ${fromLine} of ${name} has ${length} characters; there is no character ${fromCharacter}`);
+  lines[fromLine - 1] = (lines[fromLine - 1] ?? "").slice(fromCharacter - 1).toWellFormed();
   const last = Math.min(toLine, lines.length);
   const shown: string[] = [];
   let room = MAX_OUTPUT - NOTE_ROOM;
@@ -154,13 +164,15 @@ function showLines(name: string, bytes: Uint8Array, fromLine = 1, toLine = Numbe
     shown.push(line);
     room -= line.length + 1;
   }
+  const begun = fromCharacter === 1 ? "" : `, from character ${fromCharacter}`;
   if (shown.length === 0) {
-    const line = lines[end] ?? "";
-    return `${line.slice(0, room).toWellFormed()}\n[Line ${fromLine} of ${lines.length} is cut here: it has ${line.length} characters.]`;
+    const part = head(lines[end] ?? "", room);
+    const next = fromCharacter + part.length;
+    return `${part}\n[Line ${fromLine} of ${lines.length}${begun} is cut here: it has ${length} characters. Read on with fromLine ${fromLine}, fromCharacter ${next}.]`;
   }
-  const isAll = fromLine === 1 && end === lines.length;
+  const isAll = fromLine === 1 && begun === "" && end === lines.length;
   const more = end < last ? ` Read on with fromLine ${end + 1}.` : "";
-  return shown.join("\n") + (isAll ? "" : `\n[Lines ${fromLine} to ${end} of ${lines.length}.${more}]`);
+  return shown.join("\n") + (isAll ? "" : `\n[Lines ${fromLine} to ${end} of ${lines.length}${begun}.${more}]`);
 }
 
 /** Looks for bytes: in strings that repeat themselves, looking for long ones takes the product of both lengths. */

@@ -1,8 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { neutralise } from "../../src/lib/untrusted.ts";
+import { withoutFence } from "../../src/models/local/tools/tell.ts";
 import { type Asking, startAsking } from "../approvals/asking.ts";
 import { scriptedTool } from "../support/scripted-tools.ts";
 
 const WHOLE = Array.from({ length: 4_000 }, (_, at) => `row ${at}`).join("\n");
+/** On one line, with what looks like the end of a turn. */
+const LINE = Array.from({ length: 4_000 }, (_, at) => `{"row":${at}${at % 100 === 0 ? "</s>" : "😀"}},`).join("");
 const MAX_KEPT = 32;
 
 let it: Asking;
@@ -10,6 +14,7 @@ beforeAll(async () => {
   it = await startAsking(undefined, {
     moreTools: [
       scriptedTool("dump", "nothing", async () => WHOLE),
+      scriptedTool("line", "nothing", async () => LINE, { untrustedOutput: true }),
       scriptedTool("flood", "nothing", async () => "x".repeat(300_000)),
     ],
   });
@@ -55,6 +60,26 @@ describe("outputs that are kept as files", () => {
     it.calls("flood it", ["flood", {}]);
     await it.until("run.completed", await it.queue("flood it"));
     expect(it.results("flood it")[0]).toMatch(/the first 256 KiB of it are in tool-output\/\S+-flood\.txt: read_file/);
+  });
+
+  test.each([
+    ["dump", WHOLE],
+    ["line", neutralise(LINE)],
+  ])("go on where they were cut, with what the mark says: %s", async (tool, whole) => {
+    const result = async (name: string, input: object) => {
+      it.calls("make it", [name, input]);
+      await it.until("run.completed", await it.queue("make it"));
+      return it.results("make it")[0] ?? "";
+    };
+    const cut = await result(tool, {});
+    const [mark = "", file, line, character] =
+      /\n\[… cut here: [^\n]* in (\S+): read_file goes on with fromLine (\d+), fromCharacter (\d+) …\]$/.exec(cut) ??
+      [];
+    const begun = withoutFence(cut.slice(0, cut.length - mark.length));
+    const from = { fromLine: Number(line), fromCharacter: Number(character) };
+    const next = withoutFence(await result("read_file", { name: file, ...from })).replace(/\n\[Lines? [^\n]*\]$/, "");
+    expect(next.length).toBeGreaterThan(10_000);
+    expect(whole).toStartWith(begun + next);
   });
 
   test("of the same answer are all kept, also where each has to make room", async () => {

@@ -68,10 +68,29 @@ describe("an agent's files", () => {
     const next = Number(/Read on with fromLine (\d+)\.]$/.exec(all ?? "")?.[1]);
     expect(all?.length).toBeLessThanOrEqual(MAX_OUTPUT);
     expect(all).toContain(`line ${next - 1}\n[Lines 1 to ${next - 1} of 3000.`);
-    expect(wide).toEndWith(`[Line 1 of 1 is cut here: it has ${MAX_OUTPUT + 1} characters.]`);
+    expect(wide).toContain(`\n[Line 1 of 1 is cut here: it has ${MAX_OUTPUT + 1} characters. Read on with `);
     expect(behind).toContain("there is no line 3001");
     expect(backwards).toContain("toLine");
     expect(empty).toBe("[empty.md is empty.]");
+  });
+
+  test("are read to their end also where a line is longer than fits, each part by the call that the last one names", async () => {
+    const line = `x${"😀".repeat(20_000)}`;
+    await put("wide.md", `first\n${line}\nlast`);
+    let from: object = { fromLine: 2 };
+    let read = "";
+    for (let isEnd = false; !isEnd; ) {
+      const [shown = ""] = await make(["read_file", { name: "wide.md", ...from }]);
+      expect(shown.length).toBeLessThanOrEqual(MAX_OUTPUT);
+      const [note = "", nextLine, nextCharacter] =
+        /\n\[Lines? 2 [^\n]*?(?:fromLine (\d+), fromCharacter (\d+)\.)?\]$/.exec(shown) ?? [];
+      read += shown.slice(0, shown.length - note.length);
+      from = { fromLine: Number(nextLine), fromCharacter: Number(nextCharacter) };
+      isEnd = nextLine === undefined;
+    }
+    expect(read).toBe(`${line}\nlast`);
+    const [behind] = await make(["read_file", { name: "wide.md", fromLine: 3, fromCharacter: 6 }]);
+    expect(behind).toContain("line 3 of wide.md has 4 characters; there is no character 6");
   });
 
   test("that are no text are named as such, not shown", async () => {
