@@ -3,16 +3,7 @@ import fs from "node:fs";
 
 const { O_RDONLY, O_DIRECTORY, O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = fs.constants;
 
-/** Returns when the folder's entries are on disk. */
-export function syncFolder(folder: string): void {
-  const file = fs.openSync(folder, O_RDONLY | O_DIRECTORY);
-  try {
-    fs.fsyncSync(file);
-  } finally {
-    fs.closeSync(file);
-  }
-}
-
+/** Resolves when the folder's entries are on disk. */
 export async function syncFolderSoon(folder: string): Promise<void> {
   const file = await fs.promises.open(folder, O_RDONLY | O_DIRECTORY);
   try {

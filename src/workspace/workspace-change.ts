@@ -10,9 +10,9 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { forEachLimited } from "../lib/concurrency.ts";
-import { makePrivateFolder, writePrivateFile } from "../lib/private-file.ts";
+import { makePrivateFolder, syncFolder, writePrivateFile } from "../lib/private-file.ts";
 import { hasCode } from "../lib/system-error.ts";
-import { syncFolder, syncFolderSoon, writeNewFileSoon } from "./disk.ts";
+import { syncFolderSoon, writeNewFileSoon } from "./disk.ts";
 import { type Jail, openJail } from "./jail.ts";
 import {
   type CheckedChange,
