@@ -1,7 +1,8 @@
 import { and, asc, count, eq, getTableColumns, gt, isNull, sql } from "drizzle-orm";
+import type { SkillOutline } from "../runtime/prompt-room.ts";
 import { prepared } from "../storage/prepared.ts";
 import type { Db } from "../storage/store.ts";
-import { type InstalledSkillRow, installedSkills, type SkillOutline, type SkillRow } from "./schema.ts";
+import { type InstalledSkillRow, installedSkills, type SkillRow } from "./schema.ts";
 
 export function skillQueries(db: Db) {
   const p = sql.placeholder;

@@ -27,5 +27,3 @@ export const installedSkills = sqliteTable(
 export type SkillRow = typeof installedSkills.$inferSelect;
 /** Without its texts. */
 export type InstalledSkillRow = Omit<SkillRow, "instructions" | "files" | "textBytes">;
-/** A skill without its instructions; SQLite knows their length without reading them. */
-export type SkillOutline = Pick<SkillRow, "name" | "description" | "textBytes"> & { bytes: number };

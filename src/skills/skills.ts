@@ -2,11 +2,12 @@ import { AppError, notFound } from "../lib/app-error.ts";
 import type { Clock } from "../lib/clock.ts";
 import { createFairCache } from "../lib/fair-cache.ts";
 import { refuseOverQuota } from "../limits/account-limits.ts";
+import type { SkillOutline } from "../runtime/prompt-room.ts";
 import type { Store } from "../storage/store.ts";
 import type { Catalog, SkillFolder } from "./catalog.ts";
 import { fingerprint } from "./fingerprint.ts";
 import { skillQueries } from "./queries.ts";
-import type { InstalledSkillRow, SkillOutline, SkillSource } from "./schema.ts";
+import type { InstalledSkillRow, SkillSource } from "./schema.ts";
 import { instructionsOf, parseSkill } from "./skill-file.ts";
 
 /** Skills of one instance (docs/contract/api.md, Limits). */
