@@ -16,7 +16,10 @@ export interface OutgoingBounds {
   connections: number;
 }
 
-/** Every kind of call that the program makes over the network. */
+/**
+ * Every kind of call that the program makes over the network, but calls of models: they are streams, of which silence is
+ * bounded rather than total time.
+ */
 export const OUTGOING = {
   /** JSON-RPC to a network's nodes (docs/contract/billing.md, Nodes); `connections` for each network. */
   rpc: { files: ["chain/node.ts"], deadlineMs: 1_500, answerBytes: 2 * MIB, connections: 16 },
@@ -93,9 +96,3 @@ export const OUTGOING = {
     connections: 1,
   },
 } as const satisfies Record<string, OutgoingBounds & Record<string, unknown>>;
-
-/**
- * Model calls are streams, so silence is bounded rather than total time. These files hold the figures; the runtime
- * bounds how many run at once.
- */
-export const MODEL_CALLS = { files: ["models/openai/open-answer.ts", "models/openai/connect-probe.ts"] } as const;

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
-import { MODEL_CALLS, OUTGOING } from "../../src/limits/outgoing.ts";
+import { OUTGOING } from "../../src/limits/outgoing.ts";
 import { importsOf, ROOT, readSources } from "./source.ts";
 
 /** Modules that can open connections. `node:http` also has types and servers, but every import of it counts. */
@@ -31,7 +31,10 @@ const callsOut = (path: string, text: string): boolean =>
     ({ to, runs }) => runs && (MODULES.has(to) || CLIENT.test(to)),
   );
 
-const listed = [...Object.values(OUTGOING), MODEL_CALLS].flatMap(({ files }) => [...files]).sort();
+/** These files hold the bounds of their calls; the runtime bounds how many run at once. */
+const MODEL_CALLS = ["models/openai/open-answer.ts", "models/openai/connect-probe.ts"];
+
+const listed = [...Object.values(OUTGOING).flatMap(({ files }) => [...files]), ...MODEL_CALLS].sort();
 
 test("every file that makes network calls is listed with the bounds of its calls, and no other", async () => {
   const calling: string[] = [];
