@@ -201,10 +201,27 @@ test("what a bundle names is one word of the commands that are told after its im
   expect(told).toContainEqual(["schedule", "on", to, "ada", name]);
 });
 
-test("a folder without an agent's files is refused", async () => {
+test("a folder that is no agent's workspace is refused, and nothing of it is sent", async () => {
   const to = await newInstance();
-  const refused = await run(home, ["agent", "import", to, folderOf({ ".hidden": "x" })]);
-  expect(refused).toMatchObject({ code: 1, output: "" });
-  expect(refused.errors).toContain("expected AGENTS.md or SOUL.md in it");
+  for (const files of [
+    { ".hidden": "x" },
+    { "data/master.key": "key", "notes.md": "mine" },
+    { "workspace/notes.md": "mine" },
+    { "deeper/below/SOUL.md": "Be kind." },
+  ]) {
+    const refused = await run(home, ["agent", "import", to, folderOf(files as Record<string, string>)]);
+    expect(refused).toMatchObject({ code: 1, output: "" });
+    expect(refused.errors).toContain("expected AGENTS.md or SOUL.md in it, or in its folder workspace");
+  }
+  expect((await run(home, ["agent", "list", to, "--json"])).json()).toEqual([]);
   expect(existsSync(join(home.dataDir, "bundles")) ? readdirSync(join(home.dataDir, "bundles")) : []).toEqual([]);
+});
+
+test("a data folder of Roost inside a workspace stays where it is", async () => {
+  const to = await newInstance();
+  const workspace = folderOf({ "SOUL.md": "Be kind.", "data/roost.db": "rows", "data/master.key": "key" });
+  const imported = await run(home, ["agent", "import", to, workspace, "--name", "Kind"]);
+  expect(imported).toMatchObject({ code: 0, errors: "left out  data\n" });
+  const { files } = (await run(home, ["agent", "show", to, "kind", "--json"])).json();
+  expect(Object.keys(files)).toEqual(["SOUL.md"]);
 });

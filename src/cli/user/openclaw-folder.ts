@@ -22,9 +22,8 @@ import { Failure } from "../failure.ts";
 export function packOpenClaw(folder: string): Uint8Array<ArrayBuffer> {
   const leftOut = createLeftOut();
   const workspace = workspaceIn(resolve(folder), leftOut);
+  if (!isWorkspace(workspace)) throw new Failure(`${folder} is no agent's workspace`, EXPECTED);
   const files = collect(workspace, leftOut);
-  if (files.length === 0)
-    throw new Failure(`${folder} holds no files of an agent`, "expected AGENTS.md or SOUL.md in it");
   const manifest = manifestOf({
     agent: { name: nameOf(workspace), fallbackModels: [], tools: [], heartbeat: null },
     rules: [],
@@ -57,12 +56,15 @@ function textOf(path: string): string {
 
 /** Settings, of OpenClaw and of what it was called before. They name secrets, and start programs. */
 const SETTINGS = /^(openclaw|clawdbot|moltbot)\.json5?$/;
-const MARKS = ["AGENTS.md", "SOUL.md", "IDENTITY.md"];
+/** Any other folder may hold what is for nobody else, such as keys. */
+const isWorkspace = (folder: string): boolean => MARKS.some((name) => existsSync(join(folder, name)));
+const MARKS = ["AGENTS.md", "SOUL.md"];
+const EXPECTED = `expected ${MARKS.join(" or ")} in it, or in its folder workspace`;
 /** Entries that are looked at: nobody's workspace has so many. */
 const MAX_ENTRIES = 100_000;
 
 function workspaceIn(folder: string, leftOut: LeftOut): string {
-  if (!MARKS.some((name) => existsSync(join(folder, name))) && existsSync(join(folder, "workspace"))) {
+  if (!isWorkspace(folder) && existsSync(join(folder, "workspace"))) {
     for (const { name } of entriesOf(folder)) if (name !== "workspace") leftOut.add(describe(folder, name));
     return join(folder, "workspace");
   }
@@ -103,7 +105,8 @@ function collect(workspace: string, leftOut: LeftOut): Found[] {
       if (++entries > MAX_ENTRIES)
         throw new Failure(`${workspace} has more than ${MAX_ENTRIES} files`, "is it a workspace?");
       const [path, name] = [join(folder, entry.name), prefix + entry.name];
-      if (!isWanted(entry, name)) leftOut.add(SETTINGS.test(entry.name) ? describe(folder, entry.name) : name);
+      if (!isWanted(entry, name) || isDataFolder(entry, path))
+        leftOut.add(SETTINGS.test(entry.name) ? describe(folder, entry.name) : name);
       else if (entry.isDirectory() && name === "skills") walkSkills(path);
       else if (entry.isDirectory()) walk(path, `${name}/`, part);
       else if (!add(path, part + name)) leftOut.add(`${name}: larger than ${BUNDLE_BOUNDS.fileBytes} bytes`);
@@ -149,6 +152,10 @@ function isWanted(entry: Dirent, name: string): boolean {
     return false;
   }
 }
+
+/** Whether Roost keeps its data there, with its keys: somebody may have made it beside the agent's files. */
+const isDataFolder = (entry: Dirent, path: string): boolean =>
+  entry.isDirectory() && existsSync(join(path, "roost.db"));
 
 /** As `IDENTITY.md` says, else the folder's name. */
 function nameOf(workspace: string): string {
