@@ -126,12 +126,34 @@ test("events are shown after the given one, one JSON object per line, and live",
   expect(ids).toEqual(ids.map((_, at) => at + 1));
 });
 
-test("a chat over pipes answers each line, and understands its commands", async () => {
+test("a chat over pipes takes each line for a message, also one that is a command on a terminal", async () => {
   const agent = await makeAgent();
-  const ran = await run(home, ["chat", "Hello", agent], { input: "Hi\n\nHow are you?\n/clear\n/quit\nnever\n" });
-  expect(ran).toMatchObject({ code: 0, errors: "" });
-  expect(ran.output.split("\n").filter((line) => line === HELLO)).toHaveLength(2);
-  expect(mock.requests.at(-1)?.body.messages.at(-1).content).toContain("How are you?");
+  const lines = ["Hi", "/clear", "/quit", "/help", "How are you?"];
+  const ran = await run(home, ["chat", "Hello", agent], { input: `${lines.join("\n\n")}\n` });
+  expect(ran).toEqual({ ...ran, code: 0, errors: "", output: `${HELLO}\n`.repeat(lines.length) });
+  const asked = JSON.stringify(mock.requests.at(-1)?.body.messages);
+  for (const line of lines) expect(asked).toContain(line);
+});
+
+test("a chat asks before it clears the conversation", async () => {
+  const agent = await makeAgent();
+  const count = async () =>
+    (await run(home, ["conversation", "list", "Hello", agent, "--json"])).json()[0].messageCount;
+  await run(home, ["send", "Hello", agent, "Hi"]);
+  await using terminal = onTerminal(home, ["chat", "Hello", agent]);
+  await terminal.until(/you> /);
+  terminal.type("/clear\r");
+  await terminal.until(/Delete this conversation with its messages\? \[y\/N\] /);
+  terminal.type("n\r");
+  await terminal.until(/nothing was changed[\s\S]*you> /);
+  expect(await count()).toBe(2);
+  terminal.type("/clear\r");
+  await terminal.until(/\[y\/N\] /);
+  terminal.type("y\r");
+  await terminal.until(/new conversation[\s\S]*you> /);
+  expect(await count()).toBe(0);
+  terminal.type("\x04");
+  expect(await terminal.exited).toBe(0);
 });
 
 test("a chat on a terminal streams, cancels, clears, remembers and leaves", async () => {
@@ -150,6 +172,8 @@ test("a chat on a terminal streams, cancels, clears, remembers and leaves", asyn
   terminal.type("/help\r");
   await terminal.until(/\/clear[\s\S]*you> /);
   terminal.type("/clear\r");
+  await terminal.until(/\[y\/N\] /);
+  terminal.type("y\r");
   await terminal.until(/new conversation[\s\S]*you> /);
   terminal.type("one line\ranother\r");
   await terminal.until(/Hello, I am the mock model\.[\s\S]*you> /);
@@ -215,9 +239,9 @@ test("conversations are started, used, renamed, forked, listed and deleted, by t
     `Renamed to Holidays  ${forked.conversationId}\n`,
   );
   expect((await conversation("delete", "Holidays", "--yes")).output).toBe(`Deleted ${forked.conversationId}.\n`);
-  expect(await chat("Trips", "/clear\n")).toMatchObject({ code: 0 });
+  expect((await conversation("delete", "Trips", "--yes")).code).toBe(0);
   const left = (await conversation("list", "--json")).json();
-  expect(left.map(({ messageCount }: { messageCount: number }) => messageCount).sort()).toEqual([0, 4]);
+  expect(left.map(({ messageCount }: { messageCount: number }) => messageCount)).toEqual([4]);
   const nowhere = await chat("Nowhere", "Hi\n");
   const list = `to see what there is: roost conversation list Hello ${agent}`;
   expect([nowhere.code, nowhere.errors]).toEqual([1, `roost: there is no conversation "Nowhere"; ${list}\n`]);

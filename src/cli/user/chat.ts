@@ -7,6 +7,7 @@ import { openHistory } from "./chat-history.ts";
 import { type Client, RoostError } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 import { AGENT, type AgentRecord, findAgent, findConversation } from "./find.ts";
+import { confirm } from "./prompt.ts";
 import { showRecentMessages } from "./recent-messages.ts";
 
 const HELP = `  /clear  delete this conversation and start a new one
@@ -83,6 +84,7 @@ async function obey({ client, agent, conversationId }: Place, text: string): Pro
       sayText(HELP);
       return true;
     case "/clear":
+      await confirm("Delete this conversation with its messages?", undefined);
       await client.delete(`${AGENT}/messages`, { path: agent, query: { conversationId } });
       say(colours.dim("This is a new conversation."));
       return true;
@@ -124,14 +126,11 @@ function readTyped(prompt: string, history: string[]): Promise<Typed> {
   });
 }
 
-/** For pipes: standard output has only the text of each answer. */
-async function answerLines(place: Place): Promise<void> {
-  const { client, agent, conversationId } = place;
+/** For pipes: every line is a message, whatever it says, and standard output has only the text of each answer. */
+async function answerLines({ client, agent, conversationId }: Place): Promise<void> {
   const lines = createInterface({ input: process.stdin, terminal: false });
   for await (const line of lines) {
-    const text = line.trim();
-    if (text === "/quit") return;
-    if (text === "" || (await obey(place, text))) continue;
+    if (line.trim() === "") continue;
     const { reply, cancelled } = await ask(client, agent, messageTo(conversationId, line), QUIET_VIEW);
     if (reply !== null) sayText(reply.message);
     if (cancelled) throw new Failure("the answer was cancelled");
