@@ -75,6 +75,11 @@ const PAGE = 100;
 /** A million items: no list of Roost's is longer. */
 const MAX_PAGES = 10_000;
 
+interface Page {
+  data: unknown[];
+  nextCursor: string | null;
+}
+
 /** What `Args` is, to whoever does not know which operation it is for. */
 type AnyOptions = CallOptions & { path?: Record<string, string>; query?: Record<string, unknown>; body?: unknown };
 
@@ -89,6 +94,10 @@ export function createRoost(options: RoostOptions = {}): Roost {
   const caller = (method: Method) =>
     ((path: string, given?: AnyOptions) => requests.call(requestOf(method, path, given))) as Call<never>;
 
+  /** For an answer that is JSON, but not Roost's. */
+  const unexpected = (what: string) =>
+    new RoostError("unexpected_answer", `${requests.server} answered ${what}`, { server: requests.server });
+
   const openEvents = (agent: AgentIds, { runId, conversationId, signal }: FollowOptions, after: number | null) => {
     const query = { runId, conversationId, after: after ?? undefined };
     return requests.open({ method: "get", path: `${AGENT}/events`, params: { ...agent }, query, signal });
@@ -98,16 +107,14 @@ export function createRoost(options: RoostOptions = {}): Roost {
     let after: string | undefined;
     for (let pages = 0; pages < MAX_PAGES; pages++) {
       const asked = { ...rest, query: { limit: PAGE, ...query, ...(after !== undefined && { after }) } };
-      const page = (await requests.call(requestOf("get", path, asked))) as {
-        data: unknown[];
-        nextCursor: string | null;
-      };
+      const page = (await requests.call(requestOf("get", path, asked))) as Partial<Page> | null;
+      if (!Array.isArray(page?.data)) throw unexpected("without a list");
       yield* page.data;
       // A cursor that does not advance would loop forever.
-      if (page.nextCursor === null || page.nextCursor === after) return;
+      if (typeof page.nextCursor !== "string" || page.nextCursor === after) return;
       after = page.nextCursor;
     }
-    throw new RoostError("unexpected_answer", `${requests.server} answered with an endless list`);
+    throw unexpected("with an endless list");
   }
 
   async function* events(agent: AgentIds, given: FollowOptions = {}): AsyncGenerator<AgentEvent, undefined> {
@@ -172,7 +179,11 @@ export function createRoost(options: RoostOptions = {}): Roost {
     patch: caller("patch"),
     delete: caller("delete"),
     open: (method, path, ...[given]) => requests.open(requestOf(method, path, given as AnyOptions)),
-    version: async () => ((await requests.call({ method: "get", path: "/healthz" })) as { version: string }).version,
+    async version() {
+      const health = (await requests.call({ method: "get", path: "/healthz" })) as { version?: unknown } | null;
+      if (typeof health?.version !== "string") throw unexpected("without a version");
+      return health.version;
+    },
     all: all as Roost["all"],
     events,
     send,

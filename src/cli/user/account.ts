@@ -1,6 +1,7 @@
 import { balanceCents, colours, note, printFields, printJson, say, shortTime } from "../output.ts";
 import { type Client, createClient, isRefusal, loginAt, type Records } from "./client.ts";
 import { findLogin, openClient, type ServerOptions, serverOf } from "./credentials.ts";
+import { readAccount } from "./own-account.ts";
 
 interface Options extends ServerOptions {
   json?: true;
@@ -9,7 +10,7 @@ interface Options extends ServerOptions {
 /** `roost whoami`: the account's e-mail address, and on standard error the server. */
 export async function whoAmI(options: Options): Promise<void> {
   const client = openClient(options);
-  const account = await client.get("/v1/auth/me");
+  const account = await readAccount(client);
   if (options.json) printJson(account);
   else {
     say(account.email);
@@ -41,7 +42,7 @@ interface Own {
 }
 
 async function readOwn(client: Client): Promise<Own> {
-  const account = await client.get("/v1/auth/me");
+  const account = await readAccount(client);
   const billing = await client.get("/v1/billing").catch((error) => {
     if (isRefusal(error) && error.code === "forbidden") return null;
     throw error;

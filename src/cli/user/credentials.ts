@@ -7,6 +7,7 @@ import { describeSystemError, hasCode } from "../../lib/system-error.ts";
 import { holdFile } from "../../storage/lock.ts";
 import { serverUrl } from "../arguments.ts";
 import { Failure, UsageError } from "../failure.ts";
+import { shellWord } from "../shell-word.ts";
 import { type Client, type ClientOptions, createClient, DEFAULT_URL, loginAt } from "./client.ts";
 
 /** Which login a command uses. */
@@ -54,17 +55,31 @@ const Login = z.object({
 export type Login = z.infer<typeof Login>;
 
 /** What `roost login` saves: logins by profile, and the one that is used when a command names none. */
-const Logins = z.object({ current: z.string().nullable(), logins: z.record(z.string(), Login) });
-export type Logins = z.infer<typeof Logins>;
+const Saved = z.object({ current: z.string().nullable(), logins: z.record(z.string(), z.unknown()) });
+type Saved = z.infer<typeof Saved>;
+export interface Logins {
+  current: string | null;
+  logins: Record<string, Login>;
+}
 
 export const configFolder = (): string => join(process.env.XDG_CONFIG_HOME || join(homedir(), ".config"), "roost");
 const credentialsFile = (): string => join(configFolder(), "credentials.json");
 
-/** Throws, saying how to fix it, if the file cannot be read or holds anything else. */
+/** The logins that can be used: one that cannot does not spoil the others, and is kept. Throws like `readSaved`. */
 export function readLogins(): Logins {
+  const { current, logins } = readSaved();
+  const usable = Object.entries(logins).flatMap(([name, saved]) => {
+    const { success, data } = Login.safeParse(saved);
+    return success ? [[name, data] as const] : [];
+  });
+  return { current, logins: Object.fromEntries(usable) };
+}
+
+/** Throws, saying how to fix it, if the file cannot be read or holds anything else. */
+function readSaved(): Saved {
   const path = credentialsFile();
   try {
-    return Logins.parse(JSON.parse(readFileSync(path, "utf8")));
+    return Saved.parse(JSON.parse(readFileSync(path, "utf8")));
   } catch (cause) {
     if (hasCode(cause, "ENOENT")) return { current: null, logins: {} };
     if (!(cause instanceof SyntaxError || cause instanceof z.ZodError)) {
@@ -75,8 +90,7 @@ export function readLogins(): Logins {
 }
 
 /** Mode 0600. */
-const writeLogins = (logins: Logins): void =>
-  writePrivateFile(credentialsFile(), `${JSON.stringify(logins, null, 2)}\n`);
+const writeSaved = (saved: Saved): void => writePrivateFile(credentialsFile(), `${JSON.stringify(saved, null, 2)}\n`);
 
 const MAX_LOCK_TRIES = 500;
 const LOCK_RETRY_MS = 20;
@@ -110,7 +124,7 @@ export const saveLogin = (login: Login, profile?: string): Login | null =>
   exclusively(() => {
     const name = profile ?? profileFor(login);
     const before = loginOf(name);
-    writeLogins({ current: name, logins: { ...readLogins().logins, [name]: login } });
+    writeSaved({ current: name, logins: { ...readSaved().logins, [name]: login } });
     return before;
   });
 
@@ -124,17 +138,17 @@ function profileFor({ url, email }: Login): string {
 /** Deletes a login. If only one is left, it becomes the current one. */
 export const deleteLogin = (profile: string): void =>
   exclusively(() => {
-    const { current, logins } = readLogins();
+    const { current, logins } = readSaved();
     const left = Object.entries(logins).filter(([name]) => name !== profile);
     const [only] = left.length === 1 ? left : [];
-    writeLogins({ current: current === profile ? (only?.[0] ?? null) : current, logins: Object.fromEntries(left) });
+    writeSaved({ current: current === profile ? (only?.[0] ?? null) : current, logins: Object.fromEntries(left) });
   });
 
 /** Makes a login the current one. Throws if there is no such profile. */
 export const useProfile = (profile: string): Login =>
   exclusively(() => {
     const login = requireProfile(profile);
-    writeLogins({ ...readLogins(), current: profile });
+    writeSaved({ ...readSaved(), current: profile });
     return login;
   });
 
@@ -148,6 +162,7 @@ export function findLogin({ url, profile }: LoginChoice): { profile: string; log
     return { profile, login };
   }
   const { current, logins } = readLogins();
+  if (url === undefined && current !== null && loginOf(current) === null) throw unusable(current);
   const fitting = Object.entries(logins).filter(([, login]) => url === undefined || login.url === url);
   const meant = fitting.find(([name]) => name === current) ?? (fitting.length === 1 ? fitting[0] : undefined);
   if (meant !== undefined) return { profile: meant[0], login: meant[1] };
@@ -165,8 +180,15 @@ export function loginOf(profile: string): Login | null {
 function requireProfile(profile: string): Login {
   const login = loginOf(profile);
   if (login !== null) return login;
+  if (Object.hasOwn(readSaved().logins, profile)) throw unusable(profile);
   throw new Failure(`there is no profile ${profile}`, "to list profiles: roost profile list");
 }
+
+const unusable = (profile: string): Failure =>
+  new Failure(
+    `the login ${profile} in ${credentialsFile()} cannot be used`,
+    `sign in again: roost login --profile ${shellWord(profile)}, or choose another: roost profile use NAME`,
+  );
 
 /** `findLogin`, but throws if there is none. */
 export function requireLogin(choice: LoginChoice): { profile: string; login: Login } {

@@ -2,6 +2,7 @@ import { hostname } from "node:os";
 import { balanceCents, note, printJson, say } from "../output.ts";
 import { type Client, createClient, DEFAULT_URL, explainError, isRefusal, type Records, RoostError } from "./client.ts";
 import { loginOf, type ServerOptions, saveLogin, withEnvironment } from "./credentials.ts";
+import { checkAccount, notRoost, readAccount } from "./own-account.ts";
 import { openPrompt, type Prompt } from "./prompt.ts";
 
 export interface LoginOptions extends ServerOptions {
@@ -30,7 +31,7 @@ export async function login(options: LoginOptions): Promise<void> {
 }
 
 async function saveKey(url: string, key: string, profile: string | undefined): Promise<Records["Account"]> {
-  const account = await createClient(url, key).get("/v1/auth/me");
+  const account = await readAccount(createClient(url, key));
   const { accountId, email } = account;
   saveLogin({ url, key, keyId: null, accountId, email }, profile);
   return account;
@@ -44,12 +45,14 @@ async function signIn(url: string, options: LoginOptions): Promise<Records["Acco
     const email = options.email ?? (await prompt.ask("E-mail: "));
     await sendCode(client, email, options.invite, prompt);
     const { token, account } = await verify(client, email, prompt);
+    checkAccount(client, account);
     const name = `roost login on ${hostname()}`.slice(0, 100);
     const signedIn = createClient(url, token);
     // With all that the token may do: a person signs in here, who decides about approvals too.
-    const { key = "", keyId } = await signedIn.post("/v1/auth/keys", {
+    const { key, keyId } = await signedIn.post("/v1/auth/keys", {
       body: { name, scopes: ["read", "write", "chat", "approve"] },
     });
+    if (typeof key !== "string" || typeof keyId !== "string") throw notRoost(client);
     const { accountId } = account;
     const before = saveLogin({ url, key, keyId, accountId, email: account.email }, options.profile);
     if (before?.url === url && before.accountId === accountId) await revoke(signedIn, before.keyId);
