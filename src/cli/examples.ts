@@ -42,7 +42,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   "models import": ["roost models import ./Qwen2.5-0.5B-Instruct --name qwen"],
   "models remove": ["roost models remove qwen", "roost models remove qwen --force"],
   "login-link": ["roost login-link ada@example.org"],
-  login: ["roost login", "roost login --url https://roost.example.org --profile work", "roost login --key rst_live_…"],
+  login: ["roost login", "roost login --url https://roost.example.org --profile work", "roost login --key - < key.txt"],
   logout: ["roost logout", "roost logout --profile work"],
   whoami: ["roost whoami", "roost whoami --profile work"],
   status: ["roost status", "roost status --url https://roost.example.org --json"],

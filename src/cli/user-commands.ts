@@ -40,7 +40,8 @@ export function addUserCommands(program: Command): void {
   const inInstance = (command: Command): Command => command.argument("<instance>", INSTANCE);
   const ofAgent = (command: Command): Command => inInstance(command).argument("<agent>", AGENT);
 
-  withKey(group("login", "sign in, and save an API key for the commands below"))
+  onLogin(group("login", "sign in, and save an API key for the commands below"))
+    .option("--key <key>", "save this API key; - reads it from standard input")
     .option("--json", "print the API's records as JSON")
     .option("--email <email>", "your e-mail address, if you do not want to be asked")
     .option("--invite <code>", "an invite code, to register")

@@ -25,11 +25,11 @@ const save = (current: string | null, logins: object) => writeFileSync(file(), J
 const kept = () => JSON.parse(readFileSync(file(), "utf8"));
 const login = () => ({ url: roost.url, key: "rst_live_x", keyId: null, accountId: "ada", email: "ada" });
 
-test.each([["login"], ["whoami"], ["status"], ["instance", "list"], ["skill", "list"]])(
-  "a server that answers other JSON is not taken for a Roost: %s %s",
-  async (...words) => {
+test.each(["login", "whoami", "status", "instance list", "skill list"])(
+  "a server that answers other JSON is not taken for a Roost: %s",
+  async (command) => {
     save("work", { work: login() });
-    const { code, output, errors } = await run(home, [...words.filter(Boolean), "--url", other, "--key", "rst_live_x"]);
+    const { code, output, errors } = await run(home, [...command.split(" "), "--url", other, "--key", "rst_live_x"]);
     expect([code, output]).toEqual([1, ""]);
     expect(errors).toStartWith(`roost: ${other} answered`);
     expect(errors).toEndWith("; is it a Roost server?\n");
@@ -60,4 +60,32 @@ test("no other login is used in place of a current one that cannot be", async ()
   expect([code, errors]).toEqual([1, expect.stringContaining("the login bad in ")]);
   expect((await run(home, ["profile", "use", "work"])).code).toBe(0);
   expect(await run(home, ["whoami"])).toMatchObject({ code: 0, output: "ada\n" });
+});
+test.each(["rst_live_ключ", "rst_live_…", "rst_live_a\nb", "rst live"])(
+  "a key with a character that none has is called wrong before it is sent: %j",
+  async (key) => {
+    for (const [words, env] of [
+      [["whoami", "--key", key], {}],
+      [["login", "--key", key], {}],
+      [["whoami"], { ROOST_API_KEY: key }],
+    ] as const) {
+      const { code, output, errors } = await run(home, [...words, "--url", "http://127.0.0.1:1"], { env });
+      expect([code, output]).toEqual([1, ""]);
+      expect(errors).toStartWith("roost: the API key is wrong: ");
+      expect(errors).not.toContain("rst");
+    }
+  },
+);
+
+test("login reads a key from standard input for -, so that no list of processes shows it", async () => {
+  save(null, {});
+  const sign = ["login", "--url", roost.url, "--key", "-"];
+  expect((await run(home, sign, { input: "rst_live_piped\n" })).code).toBe(0);
+  expect(Object.values<{ key: string }>(kept().logins).map(({ key }) => key)).toEqual(["rst_live_piped"]);
+  const empty = await run(home, sign, { input: "\n" });
+  expect([empty.code, empty.output, empty.errors]).toEqual([
+    1,
+    "",
+    "roost: the key is empty; with --key -, it is read from standard input\n",
+  ]);
 });

@@ -30,10 +30,17 @@ export interface ClientOptions {
 /** `credential` is an API key or a token; null for requests that need none. */
 export function createClient(url: string, credential: string | null, options: ClientOptions = {}): Client {
   const { deadlineMs = DEADLINE_MS, onSent } = options;
+  // Of such a request, a runtime says only that it could not be sent.
+  if (credential !== null && !CREDENTIAL.test(credential)) {
+    throw new RoostError("unauthorized", "the API key is wrong: it has a character that no key has", { server: url });
+  }
   const telling = onSent && { fetch: fetchTelling(onSent) };
   // Whoever waits at the terminal is told at once.
   return { url, ...createRoost({ url, credential, deadlineMs, maxAnswerBytes: answerBytes, retries: 0, ...telling }) };
 }
+
+/** What a header takes, without white space. */
+const CREDENTIAL = /^[!-~]+$/;
 
 const PART_BYTES = 64 * 1024;
 

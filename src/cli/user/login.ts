@@ -1,9 +1,11 @@
 import { hostname } from "node:os";
+import { Failure } from "../failure.ts";
 import { balanceCents, note, printJson, say } from "../output.ts";
 import { type Client, createClient, DEFAULT_URL, explainError, isRefusal, type Records, RoostError } from "./client.ts";
 import { loginOf, type ServerOptions, saveLogin, withEnvironment } from "./credentials.ts";
+import { readInput } from "./input.ts";
 import { checkAccount, notRoost, readAccount } from "./own-account.ts";
-import { openPrompt, type Prompt } from "./prompt.ts";
+import { askHidden, openPrompt, type Prompt } from "./prompt.ts";
 
 export interface LoginOptions extends ServerOptions {
   email?: string;
@@ -21,7 +23,8 @@ export async function login(options: LoginOptions): Promise<void> {
   const usual = withEnvironment(typed);
   const before = profile === undefined ? null : loginOf(profile);
   const url = typed.url ?? before?.url ?? usual.url ?? DEFAULT_URL;
-  const key = profile === undefined ? usual.key : typed.key;
+  const given = profile === undefined ? usual.key : typed.key;
+  const key = typed.key === "-" ? await readKey() : given;
   const account = key === undefined ? await signIn(url, options) : await saveKey(url, key, profile);
   if (options.json) printJson(account);
   else
@@ -29,6 +32,15 @@ export async function login(options: LoginOptions): Promise<void> {
       `Signed in to ${url} as ${account.email}: the balance is ${balanceCents(account.balance)} ${account.currency}.`,
     );
 }
+
+/** For `--key -`: other users of the machine can read arguments. */
+async function readKey(): Promise<string> {
+  const key = process.stdin.isTTY ? await askHidden("API key: ") : await readInput("the key", MAX_KEY_BYTES);
+  if (key !== "") return key;
+  throw new Failure("the key is empty", "with --key -, it is read from standard input");
+}
+
+const MAX_KEY_BYTES = 16 * 1024;
 
 async function saveKey(url: string, key: string, profile: string | undefined): Promise<Records["Account"]> {
   const account = await readAccount(createClient(url, key));
