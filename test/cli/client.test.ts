@@ -1,6 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
 import { explain } from "../../src/cli/failure.ts";
 import { createClient, RoostError } from "../../src/cli/user/client.ts";
+import { whenLost } from "../../src/cli/user/lost-connection.ts";
 import { readBoundedText } from "../../src/lib/bounded-text.ts";
 
 const MIB = 1024 * 1024;
@@ -99,4 +100,23 @@ test.each([
   ],
 ] as const)("%s: what to do about %j is said once", (code, message, more, line) => {
   expect(explain(new RoostError(code, message, more)).line).toBe(`roost: ${line}`);
+});
+
+test("a connection that was lost leaves a next step that works once the server is back", () => {
+  const lost = new RoostError("disconnected", "the connection broke");
+  expect(explain(lost, { instance: "my home", agent: "ada" }).line).toBe(
+    "roost: the connection broke; to see what happened once it runs again: roost events 'my home' ada --after 0",
+  );
+});
+
+test("a lost connection is told once, and one that the first try brings back is not", () => {
+  let told = 0;
+  const connected = whenLost(() => told++);
+  const tell = (...states: boolean[]) => {
+    for (const is of states) connected(is);
+    return told;
+  };
+  expect(tell(true, false, true, false, true)).toBe(0);
+  expect(tell(false, false, false, false)).toBe(1);
+  expect(tell(true, false, false)).toBe(2);
 });

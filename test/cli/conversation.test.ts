@@ -109,6 +109,25 @@ test("an answer continues after the server crashes, and the message is stored on
   expect(requests() - before).toBe(2);
 });
 
+test("a person who looks on is told that the connection is lost", async () => {
+  const agent = await makeAgent();
+  mock.script({ kind: "text", tokens: ["begun"], delayMs: 1, ending: "hang" });
+  await using chat = onTerminal(home, ["chat", "Hello", agent]);
+  await chat.until(/you> /);
+  chat.type("Hi\r");
+  await chat.until(/begun/);
+  await using events = onTerminal(home, ["events", "Hello", agent, "--after", "0"]);
+  await events.until(/message\.delta/);
+  await using records = onTerminal(home, ["events", "Hello", agent, "--after", "0", "--json"]);
+  await records.until(/message\.delta/);
+  await server.kill();
+  await chat.until(/^\r\n\S*the connection is lost; trying again for a minute/);
+  await events.until(/the connection is lost; trying again for a minute/);
+  server = await serve(new URL(server.url).port);
+  await Promise.all([chat, events, records].map((terminal) => terminal.until(/Hello, I am|run\.completed/)));
+  expect(records.screen()).not.toContain("connection is lost");
+});
+
 test("events are shown after the given one, one JSON object per line, and live", async () => {
   const agent = await makeAgent();
   await run(home, ["send", "Hello", agent, "Hi"]);

@@ -28,7 +28,7 @@ export interface FollowOptions {
   connected?: ((is: boolean) => void) | undefined;
 }
 
-export type SendOptions = Pick<CallOptions, "signal" | "idempotencyKey">;
+export type SendOptions = Pick<CallOptions, "signal" | "idempotencyKey"> & Pick<FollowOptions, "connected">;
 
 /** An answer as far as it is written. */
 export interface Written {
@@ -129,7 +129,7 @@ export function createRoost(options: RoostOptions = {}): Roost {
   async function* send(
     agent: AgentIds,
     message: MessageInput,
-    { signal, idempotencyKey = newKey() }: SendOptions = {},
+    { signal, connected, idempotencyKey = newKey() }: SendOptions = {},
   ): AsyncGenerator<RunEvent, undefined> {
     let runId: string | undefined;
     const open = (after: number | null) =>
@@ -143,7 +143,7 @@ export function createRoost(options: RoostOptions = {}): Roost {
             signal,
           })
         : openEvents(agent, { runId, signal }, after);
-    for await (const event of follow(requests, open, null, signal)) {
+    for await (const event of follow(requests, open, null, signal, connected)) {
       if (!("runId" in event)) continue;
       runId ??= event.runId;
       yield event;

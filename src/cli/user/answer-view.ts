@@ -1,6 +1,7 @@
 import type { RunEvent } from "../../../clients/typescript/src/index.ts";
 import { backTo, colours, mayDraw, note, oneLine, printable, shortened, stream, terminalColumns } from "../output.ts";
 import { createWordWrap } from "../word-wrap.ts";
+import { noteLoss } from "./lost-connection.ts";
 import type { Approval } from "./turn.ts";
 
 /** Shows an answer on the terminal as it streams. */
@@ -8,6 +9,8 @@ export interface AnswerView {
   show(event: RunEvent): void;
   /** Shows what a person is to decide before this message's turn comes. */
   showBefore(approval: Approval): void;
+  /** Tells that the connection is lost, and tried again. */
+  lost(): void;
   /** Ends an unfinished line, however the answer ended. */
   end(): void;
 }
@@ -86,16 +89,21 @@ export function openAnswerView(name: string | null): AnswerView {
       }
     },
     showBefore: (approval) => aside(toDecide("to decide first", approval)),
+    lost() {
+      endLine();
+      noteLoss();
+    },
     end: endLine,
   };
 }
 
-/** For pipes: tells on standard error that the answer waits for a person, and nothing else. */
+/** For pipes: tells on standard error what a person should know meanwhile, and nothing else. */
 export const QUIET_VIEW: AnswerView = {
   show(event) {
     if (event.type === "approval.requested") note(toDecide("to decide", event.approval));
   },
   showBefore: (approval) => note(toDecide("to decide first", approval)),
+  lost: noteLoss,
   end() {},
 };
 

@@ -3,6 +3,7 @@ import { Failure } from "../failure.ts";
 import type { AnswerView } from "./answer-view.ts";
 import { type Client, isRefusal, type Records } from "./client.ts";
 import { AGENT, type AgentRecord, idsOf } from "./find.ts";
+import { whenLost } from "./lost-connection.ts";
 import { watchTurn } from "./turn.ts";
 
 /** The result of sending a message. */
@@ -49,7 +50,8 @@ export async function ask(
   };
   process.on("SIGINT", onInterrupt);
   try {
-    for await (const event of client.send(agent, message, { signal: leaving.signal })) {
+    const connected = whenLost(view.lost);
+    for await (const event of client.send(agent, message, { signal: leaving.signal, connected })) {
       if (runId === null) {
         runId = event.runId;
         if (interrupted) cancel();

@@ -83,7 +83,7 @@ const NEXT: Record<string, (typed: Typed) => string> = {
   redirected: () => "give that address with --url",
   timeout: () => "is the server running there?",
   disconnected: ({ instance = "INSTANCE", agent = "AGENT" }) =>
-    `to see what happened: roost events ${shellWord(instance)} ${shellWord(agent)}`,
+    `to see what happened once it runs again: roost events ${shellWord(instance)} ${shellWord(agent)} --after 0`,
 };
 
 /** What a person is told about an error, and what to do about it: each once, whatever of it the server says. */

@@ -23,7 +23,8 @@ export async function send(
   const agent = await findAgent(client, instance, given);
   const message = text === "-" ? await readMessage() : text;
   const streaming = process.stdout.isTTY === true && !json;
-  const view = streaming ? openAnswerView(null) : QUIET_VIEW;
+  const quiet = json ? { ...QUIET_VIEW, lost() {} } : QUIET_VIEW;
+  const view = streaming ? openAnswerView(null) : quiet;
   const { reply, cancelled } = await ask(client, agent, { message }, view);
   if (reply !== null && json) printJson(reply);
   else if (reply !== null && !streaming) sayText(reply.message);
