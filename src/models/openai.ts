@@ -214,6 +214,11 @@ async function* readAnswer(
       released = true;
     }
     yield answer.takeRest();
+  } catch (error) {
+    // What the model said before it failed may have come in the same network chunk.
+    const said = answer.takeText();
+    if (said.length > 0) yield said;
+    throw error;
   } finally {
     if (!released) watch.abort();
   }

@@ -216,6 +216,26 @@ describe("a server cannot break the host", () => {
     expect((await failure(ask(url))).kind).toBe("broken");
   });
 
+  test("by failing in the network chunk of its last words: they are delivered, as if they had come before", async () => {
+    const said = sse(delta({ content: "as far " }), delta({ content: "as here" }));
+    for (const ending of [
+      sse({ error: { message: "engine crashed", code: 500 } }),
+      "data: {nope}\n\n",
+      sse(delta({ content: "x".repeat(2 * MIB) })),
+      // The connection is closed within an event.
+      "data: {",
+      sse(delta({ tool_calls: [{ index: 0, function: { arguments: "{}" } }] }, "tool_calls")),
+    ]) {
+      const got: ModelEvent[] = [];
+      const read = async () => {
+        const { url } = mock(bytes(said + ending));
+        for await (const batch of engine(url).stream(QUESTION, new AbortController().signal)) got.push(...batch);
+      };
+      expect((await failure(read())).kind).toBe("broken");
+      expect(got).toEqual([{ type: "text", text: "as far as here" }]);
+    }
+  });
+
   test("by silence, before the headers or within the answer, which is not retried", async () => {
     const answers: MockAnswer[] = [{ kind: "hang" }, { kind: "text", tokens: ["a"], ending: "hang" }];
     for (const answer of answers) {

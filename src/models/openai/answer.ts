@@ -29,7 +29,7 @@ export interface AnswerReader {
   end(): void;
   /** The text since the last call, as one event. */
   takeText(): ModelEvent[];
-  /** The rest: text, tool calls, usage, finish. */
+  /** The rest: text, tool calls, usage, finish. Throws `broken`, and leaves the text, if a call has no name. */
   takeRest(): ModelEvent[];
   /** The model said why it stopped; only usage may follow. */
   readonly finished: boolean;
@@ -174,13 +174,13 @@ export function createAnswerReader(server: ModelServer, maxTokens: number): Answ
       return out === "" ? [] : [{ type: "text", text: out.toWellFormed() }];
     },
     takeRest() {
+      if (calls.some(({ name }) => name === "")) throw broken("called a tool without naming it.");
       const events: ModelEvent[] = [];
       const last = thoughts.push(text) + thoughts.end();
       if (last !== "") events.push({ type: "text", text: last.toWellFormed() });
       text = "";
       const ids = new Set<string>();
       for (const { id, name, input } of calls) {
-        if (name === "") throw broken("called a tool without naming it.");
         const ownId = id === "" || ids.has(id) ? `call_${crypto.randomUUID().replaceAll("-", "")}` : id;
         ids.add(ownId);
         events.push({ type: "tool_call", call: { id: ownId, name, input: input.trim() === "" ? "{}" : input } });
