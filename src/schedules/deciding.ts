@@ -13,7 +13,7 @@ import { nextSlot, slotsBetween } from "./recurrence.ts";
 import { recurrenceOf } from "./schedules.ts";
 import type { Schedule, Slot } from "./schema.ts";
 
-/** A time that is looked at later than this has passed while the host did not run, or its clock was elsewhere. */
+/** A time that is looked at later than this has passed while the host stood still, or its clock was elsewhere. */
 const LATE_MS = 60_000;
 const NO_DUTIES = `${DUTIES_FILE} has nothing but headings and comments`;
 
@@ -43,6 +43,14 @@ export interface Deciding {
 /** What becomes of a schedule's times (docs/contract/api.md, Schedules). */
 export function createDeciding(parts: DecidingParts): Deciding {
   const { clock, queries, agentOf, messages, conversations, runs, dutiesOf } = parts;
+  let startedAt = clock.now();
+
+  /** Whether a time has passed while the host did not run. A host that is busy is seconds late. */
+  function isPassed(slotAt: number, now: number): boolean {
+    // The clock has been set back behind the start: the times that it shows from now on come while the host runs.
+    if (now < startedAt) startedAt = Number.NEGATIVE_INFINITY;
+    return slotAt < startedAt || now - slotAt > LATE_MS;
+  }
 
   function runNow(schedule: Schedule, { instance, agent }: FoundAgent): Run {
     const { scheduleId, name, kind } = schedule;
@@ -128,7 +136,7 @@ export function createDeciding(parts: DecidingParts): Deciding {
     const last = times.at(-1);
     const lastActive = times.findLast((slotAt) => isActive(schedule, slotAt)) ?? last;
     const slots = times.map((slotAt): Slot => {
-      const isLate = now - slotAt > LATE_MS;
+      const isLate = isPassed(slotAt, now);
       if (slotAt === lastActive) return { scheduleId, slotAt, ...outcome(schedule, slotAt, isLate) };
       return { scheduleId, slotAt, ...(isActive(schedule, slotAt) ? MISSED : outsideHours(schedule)) };
     });

@@ -155,6 +155,28 @@ test("with skip, none of the missed times runs", async () => {
   expect(talk.mock.requests).toEqual([]);
 });
 
+test("a time that passes seconds before the host starts again is missed, as any other", async () => {
+  const [skips, runs] = [await hourly("Hello", { missed: "skip" }), await hourly("Good day")];
+  await passUndecided(HOUR - MINUTE);
+  await talk.server.restart(() => clock.step(40_000));
+  await pass(0);
+  const reason = "the host was not running at that time";
+  expect(await slots(skips)).toMatchObject([{ status: "missed", reason, runId: null }]);
+  expect(await slots(runs)).toMatchObject([{ status: "ran", reason: `late: ${reason}` }]);
+  await pass(HOUR);
+  expect((await slots(skips))[0]).toMatchObject({ status: "ran", reason: null });
+});
+
+test("a clock that was ahead when the host started, and is set right, makes it miss nothing", async () => {
+  await passUndecided(0);
+  await talk.server.restart(() => clock.step(2 * DAY));
+  clock.step(-2 * DAY);
+  await talk.server.app.scheduleTimer.tick();
+  const scheduleId = await hourly("Hello", { missed: "skip" });
+  await pass(HOUR);
+  expect(await slots(scheduleId)).toMatchObject([{ status: "ran", reason: null }]);
+});
+
 test("of a year's downtime, the last hundred times are recorded", async () => {
   const scheduleId = await hourly("Hello", { cron: null, everySeconds: 3600, missed: "skip" });
   await pass(365 * DAY + 5 * MINUTE);
