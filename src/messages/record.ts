@@ -4,7 +4,15 @@ import { idForm, moneyForm } from "../lib/forms.ts";
 import { formatMoney } from "../lib/money.ts";
 import { record } from "../lib/record.ts";
 import type { NewMessageRow } from "./queries.ts";
-import { type Conversation, FINISH_REASONS, ORIGINS, RUN_STATUSES, type Run, waitsForPerson } from "./schema.ts";
+import {
+  type Conversation,
+  FINISH_REASONS,
+  hasUsage,
+  ORIGINS,
+  RUN_STATUSES,
+  type Run,
+  waitsForPerson,
+} from "./schema.ts";
 
 const OriginRecord = z.object({ type: z.enum(ORIGINS), id: z.string().nullable() });
 
@@ -108,12 +116,11 @@ export const showRun = (row: Run): z.output<typeof RunRecord> => ({
   createdAt: isoTime(row.createdAt),
   startedAt: isoTimeOrNull(row.startedAt),
   finishedAt: isoTimeOrNull(row.finishedAt),
-  usage:
-    row.promptTokens + row.completionTokens === 0
-      ? null
-      : {
-          ...usageOf(row.promptTokens, row.completionTokens),
-          cachedTokens: row.cachedTokens,
-          cost: row.cost === null ? null : formatMoney(BigInt(row.cost)),
-        },
+  usage: hasUsage(row)
+    ? {
+        ...usageOf(row.promptTokens, row.completionTokens),
+        cachedTokens: row.cachedTokens,
+        cost: row.cost === null ? null : formatMoney(BigInt(row.cost)),
+      }
+    : null,
 });

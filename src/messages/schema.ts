@@ -180,3 +180,7 @@ export type Run = typeof runs.$inferSelect;
 export type Message = typeof messages.$inferSelect;
 export type StoredSummary = typeof summaries.$inferSelect;
 export type StoredEvent = typeof events.$inferSelect;
+
+/** Whether a call of a model has ended, which may have taken nothing. In older rows only its tokens tell. */
+export const hasUsage = (run: Pick<Run, "promptTokens" | "completionTokens" | "cachedTokens">): boolean =>
+  run.cachedTokens !== null || run.promptTokens + run.completionTokens > 0;

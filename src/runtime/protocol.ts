@@ -202,11 +202,6 @@ export interface JournalCall extends ToolCall {
   goAhead?: string;
 }
 
-export interface Usage {
-  promptTokens: number;
-  completionTokens: number;
-}
-
 /** With `budget_exceeded` comes `retryAt`: when the day or month ends, in milliseconds since 1970. */
 type FailureCode =
   | "model_error"

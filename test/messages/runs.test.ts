@@ -45,6 +45,15 @@ test("a run's record shows its progress", async () => {
   expect(done.createdAt <= done.startedAt && done.startedAt <= done.finishedAt).toBe(true);
 });
 
+test("a run whose model's server counts no tokens has a usage of none, as its answer has", async () => {
+  const usage = { prompt_tokens: 0, completion_tokens: 0 };
+  it.when("free", { kind: "text", tokens: ["Here you are."], usage });
+  const { body } = await it.send("free");
+  const none = { promptTokens: 0, completionTokens: 0, totalTokens: 0 };
+  expect(body.usage).toEqual(none);
+  expect((await it.run(body.runId)).body.usage).toEqual({ ...none, cachedTokens: 0, cost: null });
+});
+
 test("one run at a time, first come first served", async () => {
   const first = await it.queue("hang");
   await it.until("run.started", first);

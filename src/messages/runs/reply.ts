@@ -1,13 +1,14 @@
 import { newId } from "../../lib/id.ts";
-import type { RunOutcome, Usage } from "../../runtime/protocol.ts";
+import type { RunOutcome } from "../../runtime/protocol.ts";
 import type { MessageQueries, NewMessageRow } from "../queries.ts";
 import { type MessageRecord, showMessage } from "../record.ts";
-import type { Run } from "../schema.ts";
+import { hasUsage, type Run } from "../schema.ts";
+import type { RunUsage } from "./progress.ts";
 
 export interface ReplyParts {
   text: string;
   outcome: RunOutcome;
-  usage: Usage;
+  usage: RunUsage;
   isTainted: boolean;
   /** The agent, as the message's sender. */
   sender: { id: string; name: string };
@@ -19,7 +20,7 @@ export function replyOfRun(
   run: Run,
   { text, outcome, usage, isTainted, sender, createdAt }: ReplyParts,
 ): NewMessageRow {
-  const used = usage.promptTokens + usage.completionTokens > 0;
+  const used = hasUsage(usage);
   return {
     messageId: newId("msg"),
     agentId: run.agentId,
