@@ -117,11 +117,39 @@ export interface SkillOutline {
   textBytes: number;
 }
 
+/** So much of a description at least is shown, or none of it: less says nothing. */
+const LEAST_DESCRIPTION = 20;
+
+/** A skill whose description is left out is named. */
 export const skillLine = ({ name, description }: Pick<SkillOutline, "name" | "description">): string =>
-  `- ${name}: ${description}`;
+  description === "" ? `- ${name}` : `- ${name}: ${description}`;
 
 /**
- * As many names and descriptions as there is room for, and texts while they fit, for an engine that cannot read them later.
+ * The descriptions, the longest of them shortened to one length, so that they fit into the room with all names. Names tell
+ * what can be read, so they come first.
+ */
+function shortenDescriptions(outlines: readonly SkillOutline[], room: number): SkillOutline[] {
+  let left = outlines.reduce((most, { name }) => most - `- ${name}: \n`.length, room + 1);
+  const lengths = outlines.map(({ description }) => description.length).sort((a, b) => a - b);
+  const cutAt = lengths.findIndex((length, at) => {
+    const isOver = length > left / (lengths.length - at);
+    if (!isOver) left -= length;
+    return isOver;
+  });
+  if (cutAt < 0) return [...outlines];
+  const each = Math.floor(left / (lengths.length - cutAt));
+  return outlines.map((outline) => ({ ...outline, description: shorten(outline.description, each) }));
+}
+
+function shorten(description: string, most: number): string {
+  if (description.length <= most) return description;
+  if (most < LEAST_DESCRIPTION) return "";
+  // Without half of a surrogate pair.
+  return `${description.slice(0, most - 1).replace(/[\s\uD800-\uDBFF]+$/, "")}…`;
+}
+
+/**
+ * As many names as there is room for, then descriptions, and texts while they fit, for an engine that cannot read them later.
  * `read` returns a skill's text, and is only called for those that could fit; it is null for an engine that reads skills
  * itself.
  */
@@ -132,7 +160,7 @@ export function chooseSkills(
 ): Pick<RunInput, "skills" | "moreSkills"> {
   const heading = read ? SKILLS_HEADING : READABLE_SKILLS_HEADING;
   let left = Math.min(room * 0.25, SKILLS_CHARACTERS) - heading.length;
-  const shown = outlines.filter((outline, at) => {
+  const shown = shortenDescriptions(outlines, left).filter((outline, at) => {
     const length = skillLine(outline).length + Math.min(at, 1);
     if (length <= left) left -= length;
     else return false;

@@ -153,16 +153,38 @@ test("skills for which there is no room are counted, and no text is read that ca
   }));
   const conversation = turns(100, 32_000);
   for (const [contextTokens, shown] of [
-    [2_048, 1],
-    [32_768, 19],
+    [1_024, 47],
+    [32_768, 100],
   ] as const) {
     const model = { contextTokens, tools: false, prompt: "full" } as const;
     const { run, read } = prepare({ skills, conversation, model });
-    expect(system({ skills, conversation, model })).toContain(`(${100 - shown} more skills are installed`);
+    const told = system({ skills, conversation, model });
+    expect(told.match(/^- skill-\d+/gm)).toHaveLength(shown);
+    if (shown < 100) expect(told).toContain(`(${100 - shown} more skills are installed`);
+    else expect(told).not.toContain("more skills are installed");
     expect(read).toBeLessThanOrEqual(Math.max(32_000, roomOf(contextTokens)));
     // The worker gets what its prompt can hold: at most a third more, for the message to answer.
     expect(JSON.stringify(run).length).toBeLessThan(Math.max(40_000, 1.3 * roomOf(contextTokens)));
   }
+});
+
+test("where descriptions take too much room, the longest are shortened, so that no skill goes unnamed", () => {
+  const skills = Array.from({ length: 100 }, (_, at) => ({
+    name: `skill-${at}`,
+    description: at < 50 ? `does ${at}` : "🎈".repeat(460),
+    instructions: "x".repeat(1_000),
+  }));
+  const model = { contextTokens: 128_000, tools: true, prompt: "full" } as const;
+  const tools = [{ name: "read_skill", description: "", inputSchema: {} }];
+  const told = system({ skills, tools, model });
+  const lines = told.split("\n").filter((line) => line.startsWith("- skill-"));
+  expect(lines).toHaveLength(100);
+  for (let at = 0; at < 50; at++) expect(lines[at]).toBe(`- skill-${at}: does ${at}`);
+  const cut = lines.slice(50);
+  for (const line of cut) expect(line).toMatch(/^- skill-\d+: 🎈+…$/u);
+  const length = lines.join("\n").length;
+  expect(length).toBeLessThanOrEqual(20_000);
+  expect(length).toBeGreaterThan(19_500);
 });
 
 test("the oldest turns are dropped in groups, and the prompt says so", () => {
