@@ -69,6 +69,35 @@ function splitFrontMatter(text: string): { frontMatter: string; body: string } {
   };
 }
 
+/** Not `<<`, which merges: several may stand in a mapping. */
+const KEY = /^("[^"]*"|'[^']*'|[^\s"'[{#<-][^:]*):(?:\s+([^#]?)|$)/;
+
+/**
+ * YAML forbids a key that stands twice in a mapping, of which the parser takes the last. Looks at mappings of a key on each
+ * line; what belongs to a value, such as its further lines, is indented more than its key.
+ */
+function refuseTwice(yaml: string): void {
+  const mappings = [{ indentation: 0, keys: new Set<string>() }];
+  let isOpened = false;
+  for (const line of yaml.split("\n")) {
+    const text = line.trimStart();
+    if (text === "" || text.startsWith("#")) continue;
+    const indentation = line.length - text.length;
+    while (mappings.length > 1 && (mappings.at(-1)?.indentation ?? 0) > indentation) mappings.pop();
+    if (indentation > (mappings.at(-1)?.indentation ?? 0)) {
+      if (!isOpened) continue;
+      mappings.push({ indentation, keys: new Set() });
+    }
+    const [isKey, written = "", value = ""] = KEY.exec(text) ?? [];
+    isOpened = isKey !== undefined && value === "";
+    if (isKey === undefined) continue;
+    const key = written.trim().replace(/^(["'])(.*)\1$/, "$2");
+    const keys = mappings.at(-1)?.keys;
+    if (keys?.has(key)) throw refused(`each key of the front matter once: "${key.slice(0, 64)}" stands there twice`);
+    keys?.add(key);
+  }
+}
+
 function parseFrontMatter(yaml: string): Mapping {
   if (yaml.length > MAX_FRONT_MATTER) throw refused(`front matter of at most ${MAX_FRONT_MATTER} characters`);
   let value: unknown;
@@ -78,6 +107,7 @@ function parseFrontMatter(yaml: string): Mapping {
     throw refused('front matter in YAML; a value that contains ": " or " #" stands in quotes', cause);
   }
   if (!isMapping(value)) throw refused('front matter of lines such as "name: my-skill"');
+  refuseTwice(yaml);
   return value;
 }
 
@@ -108,19 +138,32 @@ function words(value: unknown, label: string, pattern: RegExp, example: string):
 }
 
 /**
- * `metadata` is a map of text to text, hence `requires-hosts: "a b"`; the nested form of the API's record is read too.
+ * `metadata` is a map of text to text, hence `requires-hosts: "a b"`; the nested form of the API's record is read too, also
+ * beside `metadata`, where that record has it.
  */
-function needs(metadata: Mapping): Pick<Skill, "requires" | "secretHosts"> {
-  const nested = entry(metadata, "requires");
+function needs(metadata: Mapping, fields: Mapping): Pick<Skill, "requires" | "secretHosts"> {
+  const nested = [nestedNeeds(metadata, "metadata.requires"), nestedNeeds(fields, "requires")];
   const need = (kind: keyof SkillNeeds, pattern: RegExp, example: string): string[] => {
-    const value = entry(metadata, `requires-${kind}`) ?? (isMapping(nested) ? entry(nested, kind) : undefined);
-    return words(value, `metadata.requires-${kind}`, pattern, example);
+    const label = `requires-${kind}`;
+    const values = [entry(metadata, label), entry(fields, label), ...nested.map((record) => entry(record, kind))];
+    return words(
+      values.find((value) => value !== undefined),
+      `metadata.${label}`,
+      pattern,
+      example,
+    );
   };
   const named = need("hosts", WHOLE_HOST, "api.example.com localhost:8080").map((host) => host.toLowerCase());
   const hosts = [...new Set(named)];
   const tools = need("tools", TOOL, "web_fetch read_file");
   const secretHosts = tieSecrets(need("secrets", SECRET_AT_HOST, "EXAMPLE_TOKEN@api.example.com"), hosts);
   return { requires: { secrets: Object.keys(secretHosts), hosts, tools }, secretHosts };
+}
+
+function nestedNeeds(mapping: Mapping, label: string): Mapping {
+  const nested = entry(mapping, "requires") ?? {};
+  if (isMapping(nested)) return nested;
+  throw refused(`${label} to be a map of secrets, hosts and tools, each with words such as "api.example.com"`);
 }
 
 /** `NAME` may go to all of the hosts, `NAME@host` to that one; a secret of several hosts is named once for each. */
@@ -139,8 +182,8 @@ function tieSecrets(declared: readonly string[], hosts: readonly string[]): Secr
 }
 
 /** Accepts a number as text: an unquoted `version: 1.0` is common. */
-function version(metadata: Mapping): string {
-  const value = entry(metadata, "version");
+function version(metadata: Mapping, fields: Mapping): string {
+  const value = entry(metadata, "version") ?? entry(fields, "version");
   const text = typeof value === "number" ? String(value) : value;
   return line({ version: text }, "version", 50, "metadata.version") ?? "1.0.0";
 }
@@ -189,10 +232,10 @@ export function parseSkill(
   return {
     name,
     description,
-    version: version(metadata),
+    version: version(metadata, fields),
     license: line(fields, "license", 500) ?? null,
     tags: words(entry(metadata, "tags"), "metadata.tags", TAG, "writing meetings"),
-    ...needs(metadata),
+    ...needs(metadata, fields),
     instructions: body,
     files: [...texts.keys()].sort(),
   };
