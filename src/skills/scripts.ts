@@ -34,7 +34,10 @@ export interface AskedCode {
 }
 
 /** In place of code: a script of an installed skill. */
-const SCRIPT = /^\s*skill:([a-z0-9-]{1,64})\/(?:scripts\/)?([A-Za-z0-9._-]{1,100}\.js)\s*$/;
+const SCRIPT = /^\s*skill:\s*([a-z0-9-]{1,64})\/(?:scripts\/)?(.+)/s;
+const SCRIPT_FILE = /^scripts\/([^/]+\.js)$/;
+/** Of a name that is repeated to whoever asked. */
+const MOST_TOLD = 100;
 /** Workspace files that an input may name, and their characters together. */
 const MAX_FILES = 8;
 const MAX_CHARACTERS = 2_000_000;
@@ -64,16 +67,23 @@ export const createCodeRunner =
     }
   };
 
-/** The text of the script that the code names; null for code. */
+/** The text of the script that the code names; null for code. What begins as a script's name is never run as code. */
 function scriptOf(skills: Pick<Skills, "read">, instanceId: string, code: string): string | null {
-  const [, name, script] = SCRIPT.exec(code) ?? [];
-  if (name === undefined || script === undefined) return null;
+  if (!/^\s*skill:/.test(code)) return null;
+  const [, name, written] = SCRIPT.exec(code) ?? [];
+  if (name === undefined || written === undefined) {
+    throw new AppError("invalid_request", "code: expected a skill's script as skill:NAME/SCRIPT.js, or JavaScript");
+  }
+  const script = written.trim();
   const { files } = skills.read(instanceId, name);
-  const source = files.get(`scripts/${script}`);
+  const source = SCRIPT_FILE.test(`scripts/${script}`) ? files.get(`scripts/${script}`) : undefined;
   if (source !== undefined) return source;
-  const scripts = [...files.keys()].flatMap((file) => /^scripts\/([^/]+\.js)$/.exec(file)?.[1] ?? []);
+  const scripts = [...files.keys()].flatMap((file) => SCRIPT_FILE.exec(file)?.[1] ?? []);
   const known = scripts.length > 0 ? `it has: ${scripts.sort().join(", ")}` : "it has none";
-  throw new AppError("not_found", `the skill ${name} has no script "${script}"; ${known}`);
+  throw new AppError(
+    "not_found",
+    `the skill ${name} has no script "${script.slice(0, MOST_TOLD).toWellFormed()}"; ${known}`,
+  );
 }
 
 const fileNamed = (value: unknown): string | undefined =>

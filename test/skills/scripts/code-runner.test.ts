@@ -53,9 +53,10 @@ test("code of an agent is run as it is written", async () => {
 
 test("a script of a skill is run in place of code, named with its folder or without", async () => {
   const { run, jobs } = openRunner();
-  for (const code of ["skill:sums/add.js", " skill:sums/scripts/add.js\n"]) await run(code, { a: 1, b: 2 });
+  const names = ["skill:sums/add.js", " skill:sums/scripts/add.js\n", "skill: sums/add.js"];
+  for (const code of names) await run(code, { a: 1, b: 2 });
   const job: CodeJob = { kind: "module", source: "export default ({ a, b }) => a + b;", input: '{"a":1,"b":2}' };
-  expect(jobs).toEqual([job, job]);
+  expect(jobs).toEqual([job, job, job]);
 });
 
 test("a script that is not there is refused with those that are", async () => {
@@ -66,17 +67,20 @@ test("a script that is not there is refused with those that are", async () => {
   expect(jobs).toEqual([]);
 });
 
-test("what names no script is code: no file of a skill but its scripts can be run", async () => {
+test("what begins as the name of a script is never code, and no file of a skill but its scripts can be run", async () => {
   const { run, jobs } = openRunner();
-  for (const code of [
-    "skill:sums/../references/notes.js",
-    "skill:sums/inner/deep.js",
-    "skill:../sums/add.js",
-    "skill:sums/SKILL.md",
-  ]) {
-    await run(code);
+  for (const script of ["../references/notes.js", "inner/deep.js", "add.mjs", "SKILL.md", "add.js\nadd.js"]) {
+    await expect(run(`skill:sums/${script}`)).rejects.toThrow(
+      `the skill sums has no script "${script}"; it has: add.js`,
+    );
   }
-  expect(jobs.map(({ kind }) => kind)).toEqual(["script", "script", "script", "script"]);
+  const expected = "code: expected a skill's script as skill:NAME/SCRIPT.js, or JavaScript";
+  for (const code of ["skill:../sums/add.js", "skill:sums", "skill:sums/", " skill: ", "skill:Sums/add.js"]) {
+    await expect(run(code)).rejects.toThrow(expected);
+  }
+  const long = "x".repeat(500);
+  await expect(run(`skill:sums/${long}`)).rejects.toThrow(`no script "${"x".repeat(100)}";`);
+  expect(jobs).toEqual([]);
 });
 
 test("a file that the input names takes its place, and its taint goes to the result", async () => {
