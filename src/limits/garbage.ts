@@ -1,4 +1,5 @@
 import { fullGC } from "bun:jsc";
+import { isOutOfFiles } from "../lib/system-error.ts";
 
 /**
  * Left alone, the collector lets the main thread's heap grow to three times what is in use before it looks at what has
@@ -35,6 +36,15 @@ export function watchGarbage({
 }: GarbageOptions = {}): GarbageWatch {
   let inUse = Number.POSITIVE_INFINITY;
   function look(): boolean {
+    try {
+      return collectIfGrown();
+    } catch (error) {
+      // The size is read from a file. There will be one again.
+      if (isOutOfFiles(error)) return false;
+      throw error;
+    }
+  }
+  function collectIfGrown(): boolean {
     const before = size();
     inUse = Math.min(inUse, before);
     if (inUse > MAX_IN_USE || before < inUse + MAX_GROWTH) return false;

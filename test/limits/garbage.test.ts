@@ -41,6 +41,27 @@ describe("the garbage of the main thread", () => {
     expect(watch.look()).toBe(true);
   });
 
+  test("is not looked at while no file can be opened, and no error comes of that", () => {
+    const heap = { size: 20 * MIB, inUse: 20 * MIB };
+    let isShort = false;
+    const watch = watchGarbage({
+      size() {
+        if (isShort) throw Object.assign(new Error("EMFILE: too many open files"), { code: "EMFILE" });
+        return heap.size;
+      },
+      collect: () => {
+        heap.size = heap.inUse;
+      },
+    });
+    watch.stop();
+    expect(watch.look()).toBe(false);
+    heap.size = 60 * MIB;
+    isShort = true;
+    expect(watch.look()).toBe(false);
+    isShort = false;
+    expect(watch.look()).toBe(true);
+  });
+
   test("is left to the collector where so much is in use that collecting it would hold the thread", () => {
     const heap = { size: 100 * MIB, inUse: 100 * MIB };
     const watch = watchOf(heap);
