@@ -88,7 +88,7 @@ export interface AppOptions extends FeatureOptions {
 export const bindAddress = (
   { host: hostname, port, publicUrl, trustProxy }: Config,
   log: Pick<Log, "warn" | "error">,
-): Listener => listen({ hostname, port, publicUrl, trustProxy, log });
+): Listener => listen({ hostname, port, publicUrl, trustProxy, openFiles: readMachineLimits().openFiles, log });
 
 /** Config → parts → running server. The caller has opened and locked the data folder, and closes it. */
 export async function startApp(

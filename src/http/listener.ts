@@ -6,6 +6,7 @@ import { errorAnswer, toAppError } from "./answer.ts";
 import { createPace } from "./pace.ts";
 import { reachableUrl } from "./reachable-url.ts";
 import { clientAddress, declaredLength, isOwnHost, namesClient, requestIdOf } from "./request.ts";
+import { spareFiles } from "./spare-files.ts";
 
 export interface ListenOptions {
   hostname: string;
@@ -13,6 +14,8 @@ export interface ListenOptions {
   /** The base of links; requests to its host name are accepted too. */
   publicUrl: string | null;
   trustProxy: boolean;
+  /** How many files and connections the host may have open; null if unknown. */
+  openFiles: number | null;
   log: Pick<Log, "warn" | "error">;
 }
 
@@ -50,7 +53,7 @@ function mayWait(request: Request): boolean {
 }
 
 /** Binds the address. Throws, saying how to fix it, if that fails. */
-export function listen({ hostname, port, publicUrl, trustProxy, log }: ListenOptions): Listener {
+export function listen({ hostname, port, publicUrl, trustProxy, openFiles, log }: ListenOptions): Listener {
   let answer: Answer = starting;
   /** Logged only once. */
   let proxyIsKnown = trustProxy;
@@ -64,13 +67,17 @@ export function listen({ hostname, port, publicUrl, trustProxy, log }: ListenOpt
     development: false,
     // Without development, Bun would let a second server listen on the same port.
     reusePort: false,
-    fetch: (request) => (mayWait(request) ? inPace(() => answerOf(request)) : answerOf(request)),
+    fetch(request) {
+      spare();
+      return mayWait(request) ? inPace(() => answerOf(request)) : answerOf(request);
+    },
     error(err) {
       const requestId = randomUUID();
       log.error({ err, requestId }, "request failed");
       return errorAnswer(toAppError(err), requestId, null);
     },
   });
+  const spare = spareFiles({ openFiles, closeIdle: () => void server.closeIdleConnections() });
   const url = reachableUrl(server.hostname ?? hostname, server.port ?? port);
   // As it was bound: a name or another spelling of the address does not tell. Bun's types lack it.
   const { address: bound } = server as typeof server & { address: { address: string } };

@@ -1,4 +1,5 @@
 import type { Log } from "../lib/log.ts";
+import { startThread } from "../lib/open-files.ts";
 import type { Ask, Failure, FromIndex, Replies, ToIndex } from "./search/worker.ts";
 
 /** The thread that keeps the indexes (search/worker.ts). It is started when it is needed, and ends when it has nothing to do. */
@@ -48,7 +49,7 @@ export function createSearchThread(
   }
 
   function start(): Worker {
-    const started = new Worker(address, { env: {}, smol: true, ref: false });
+    const started = startThread(address);
     started.onmessage = ({ data }: MessageEvent<FromIndex>) => {
       const one = waiting.get(data.id);
       waiting.delete(data.id);
@@ -83,7 +84,12 @@ export function createSearchThread(
         reject(new IndexTroubleError(closed ? "the host is stopping" : "too much waits for the memory's index"));
         return promise;
       }
-      thread ??= start();
+      try {
+        thread ??= start();
+      } catch (error) {
+        reject(new IndexTroubleError("the thread of the memory's indexes could not be started", { cause: error }));
+        return promise;
+      }
       const id = ++asked;
       waiting.set(id, { resolve: resolve as (reply: never) => void, reject });
       if (waiting.size === 1) watchOver();

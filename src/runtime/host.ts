@@ -124,7 +124,7 @@ export function createHost(parts: HostParts): Host {
       places.releaseWorker(accountId);
       log.error(
         { err, accountId, instanceId, awake: instances.size },
-        "a worker could not be started; lower ROOST_MAX_AWAKE",
+        "a worker could not be started; lower ROOST_MAX_AWAKE, or raise ulimit -n",
       );
       if (instances.size === 0) throw err;
       return "total";

@@ -1,3 +1,4 @@
+import { startThread } from "../lib/open-files.ts";
 import { createOutbox, type HostToWorker, linesOf } from "./protocol.ts";
 
 export interface WorkerHandle {
@@ -21,7 +22,7 @@ export function spawnWorker(
   },
   address = WORKER_ADDRESS,
 ): WorkerHandle {
-  const worker = new Worker(address, { env: {}, smol: true, ref: false });
+  const worker = startThread(address);
   let ended = false;
   const sendLine = createOutbox((lines) => ended || worker.postMessage(lines));
   const died = (reason: string) => {

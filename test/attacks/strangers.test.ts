@@ -2,7 +2,8 @@ import { expect, test } from "bun:test";
 import { connect } from "node:net";
 import { rawRequest } from "../http/raw-request.ts";
 import { runBinary } from "../support/binary.ts";
-import { askFrom, countsOf, inLanes } from "./connection.ts";
+import type { Answer } from "../support/test-server.ts";
+import { askFrom, type Connection, countsOf, inLanes, open } from "./connection.ts";
 import { startWorld, type World, windowsSince } from "./world.ts";
 
 const HOME = "127.0.0.2";
@@ -103,19 +104,56 @@ test("a key limited to one instance learns nothing from the owner's Idempotency-
   await world.expectUnharmed();
 });
 
-test("while strangers' connections take all files that the host may open, it says so; once they are gone all is well", async () => {
-  await using world = await startWorld({ under: ["sh", "-c", 'ulimit -n 400; exec "$@"', "limited"] });
-  const { neighbour, neighboursAgent, url } = world;
-  const { hostname, port } = new URL(url);
+const FEW_FILES = ["sh", "-c", 'ulimit -n 400; exec "$@"', "limited"];
+
+/** Connections that send nothing, until the host has no file left: a request on a connection that it has already says so. */
+async function takeAllFiles({ url, neighbour, neighboursAgent }: World): Promise<{ answer: Answer; release(): void }> {
   const ask = () => neighbour.ask("GET", neighboursAgent);
   // These keep their connections: new ones wait until there is room.
   await Promise.all([ask(), ask(), ask(), ask()]);
+  const { hostname, port } = new URL(url);
   const silent = Array.from({ length: 500 }, () => connect(Number(port), hostname).on("error", () => {}));
   let answer = await ask();
   while (answer.status !== 503) answer = await ask();
+  const release = () => {
+    for (const one of silent) one.destroy();
+  };
+  return { answer, release };
+}
+
+test("while strangers' connections take all files that the host may open, it says so; once they are gone all is well", async () => {
+  await using world = await startWorld({ under: FEW_FILES });
+  const { neighbour, neighboursAgent } = world;
+  const { answer, release } = await takeAllFiles(world);
   expect(answer.headers.get("Retry-After")).toBe("5");
   expect(answer.body.error.message).toContain("too many files and connections open");
-  for (const one of silent) one.destroy();
-  while ((await ask()).status !== 200);
+  release();
+  while ((await neighbour.ask("GET", neighboursAgent)).status !== 200);
   expect((await neighbour.ask("POST", `${neighboursAgent}/messages`, { message: "Hello" })).status).toBe(200);
+});
+
+test("a message for which a worker has to start does not end a host whose files are all in use", async () => {
+  await using world = await startWorld({ under: FEW_FILES });
+  const { attacker, neighbour, neighboursAgent } = world;
+  const agent = await attacker.newAgent(await attacker.newInstance());
+  const { release } = await takeAllFiles(world);
+  const headers = { Prefer: "respond-async" };
+  expect((await attacker.ask("POST", `${agent}/messages`, { message: "Hello" }, headers)).status).toBe(202);
+  release();
+  while ((await neighbour.ask("GET", neighboursAgent)).status !== 200);
+  expect((await attacker.ask("POST", `${agent}/messages`, { message: "Hello" })).status).toBe(200);
+});
+
+test("clients that keep their connections do not use up the files that the host may open", async () => {
+  await using world = await startWorld({ under: FEW_FILES });
+  const kept: Connection[] = [];
+  await world.attack(async () => {
+    for (let count = 0; count < 600; count++) {
+      const one = open(world.url, { path: "/healthz" });
+      expect(await one.answered).toBe(200);
+      kept.push(one);
+    }
+  });
+  await world.expectUnharmed();
+  for (const one of kept) await one.ended;
 });

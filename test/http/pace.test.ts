@@ -37,6 +37,7 @@ test.each(["127.0.0.1", "foreign.example"])(
       port: 0,
       publicUrl: null,
       trustProxy: false,
+      openFiles: null,
       log: pino({ enabled: false }),
     });
     const most = Promise.withResolvers<void>();

@@ -17,7 +17,7 @@ test.each([
 });
 
 const listenOn = (hostname: string) =>
-  listen({ hostname, port: 0, publicUrl: null, trustProxy: false, log: { warn() {}, error() {} } });
+  listen({ hostname, port: 0, publicUrl: null, trustProxy: false, openFiles: null, log: { warn() {}, error() {} } });
 
 test.each(["0.0.0.0", "127.0.0.1", "localhost"])("a listener on %s answers at its URL", async (hostname) => {
   const listener = listenOn(hostname);

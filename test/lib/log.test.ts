@@ -71,7 +71,7 @@ const LISTENER = join(import.meta.dir, "../../src/http/listener.ts");
 test.each(["json", "pretty"])("a log on a full disk breaks no call and no answer: %s", async (format) => {
   const call = `const { listen } = await import(${JSON.stringify(LISTENER)});
     for (let n = 0; n < 3; n++) log.info("n".repeat(1_000_000));
-    const listener = listen({ hostname: "127.0.0.1", port: 0, publicUrl: null, trustProxy: false, log });
+    const listener = listen({ hostname: "127.0.0.1", port: 0, publicUrl: null, trustProxy: false, openFiles: null, log });
     listener.answerWith(() => {
       throw new Error("of the test");
     });

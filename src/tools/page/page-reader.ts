@@ -1,3 +1,4 @@
+import { startThread } from "../../lib/open-files.ts";
 import { createFairPlaces } from "../../limits/fair-places.ts";
 import type { Page } from "./page.ts";
 import type { PageReply, PageTask } from "./worker.ts";
@@ -30,7 +31,7 @@ export function createPageReader({ plainMs, readableMs } = DEADLINES): PageReade
 
   function take(): Worker {
     const [free] = idle.keys();
-    const worker = free ?? new Worker(WORKER_ADDRESS, { env: {}, smol: true, ref: false });
+    const worker = free ?? startThread(WORKER_ADDRESS);
     clearTimeout(idle.get(worker));
     idle.delete(worker);
     busy.add(worker);
