@@ -10,6 +10,7 @@ import { createMetrics } from "../http/metrics.ts";
 import { isFromThisMachine } from "../http/request.ts";
 import type { Route } from "../http/route.ts";
 import { createFetch } from "../http/server.ts";
+import { answerWhileStopping } from "../http/status-pages.ts";
 import { secondsOf } from "../lib/clock.ts";
 import { everyStep } from "../lib/every-step.ts";
 import type { Log } from "../lib/log.ts";
@@ -122,7 +123,6 @@ async function startOn(
   const { sandbox, workspaces, instances, conversations, host, engines, paymentGateway, meter, removals } = features;
   engines.begin();
   const seconds = secondsOf(foundation.clock);
-  let ready = true;
   const writes = createWriteCheck(store);
   const accountRates = createAccountRates(features.limits, seconds);
   const lasting = createLastingAnswers({
@@ -162,7 +162,6 @@ async function startOn(
     metrics.add(gauge);
   const status = {
     version: VERSION,
-    isStopping: () => !ready,
     refusal: writes.refusal,
     sandboxLevel: async () => (await sandbox.probe()).level,
     metrics,
@@ -271,7 +270,7 @@ async function startOn(
     stop() {
       // First: a service manager ends a backup's process at the same moment, which must count as this stop.
       const backupsStopped = backups?.stop();
-      ready = false;
+      listener.answerWith(allowOrigins(config.corsOrigins, answerWhileStopping(VERSION)));
       clearInterval(expiry);
       clearTimeout(probing);
       housekeeping.stop();
@@ -286,7 +285,8 @@ async function startOn(
       const leftBehind = [conversations.aftermath.stop, features.memory.stop, removals.stop, paymentGateway.stop];
       const agents = [meterTimer.stop, host.close, features.mcp.connections.closeAll, features.web.close];
       const below = [sandbox.close, engines.close, features.modelCalls.callLog.close, () => features.traces?.close()];
-      const steps = [...asking, listener.stop, ...working, ...leftBehind, ...agents, ...below, () => backupsStopped];
+      const last = [() => backupsStopped, listener.stop];
+      const steps = [...asking, listener.drain, ...working, ...leftBehind, ...agents, ...below, ...last];
       return everyStep(steps, (err) => log.error({ err }, "a part of the stop failed; the others follow"));
     },
   };

@@ -33,7 +33,12 @@ export interface Listener {
   socketAddressOf(request: Request): string;
   /** Disables a connection's idle timeout. */
   keepOpen(request: Request): void;
-  /** Accepts no more requests; gives answers in progress a moment to finish, then closes all connections. */
+  /**
+   * Gives answers in progress a moment to finish, then closes their connections. New connections are still answered: who
+   * asks whether this server is ready, or for anything else, hears that it stops.
+   */
+  drain(): Promise<void>;
+  /** The same, and frees the port. */
   stop(): Promise<void>;
 }
 
@@ -78,7 +83,8 @@ export function listen({ hostname, port, publicUrl, trustProxy, openFiles, log }
     },
   });
   const spare = spareFiles({ openFiles, closeIdle: () => void server.closeIdleConnections() });
-  const url = reachableUrl(server.hostname ?? hostname, server.port ?? port);
+  const listensOn = server.port ?? port;
+  const url = reachableUrl(server.hostname ?? hostname, listensOn);
   // As it was bound: a name or another spelling of the address does not tell. Bun's types lack it.
   const { address: bound } = server as typeof server & { address: { address: string } };
   const isLoopback = isLoopbackAddress(bound.address);
@@ -92,6 +98,13 @@ export function listen({ hostname, port, publicUrl, trustProxy, openFiles, log }
     return answer(request);
   }
   const socketAddressOf = (request: Request): string => server.requestIP(request)?.address ?? "unknown";
+  async function end(): Promise<void> {
+    const late = setTimeout(() => void server.stop(true), GRACE_MS);
+    await server.stop(false);
+    clearTimeout(late);
+  }
+  /** After `server`, which takes no new connections once it ends. */
+  let successor: Bun.Server<undefined> | undefined;
   return {
     url,
     answerWith(fetch) {
@@ -100,10 +113,18 @@ export function listen({ hostname, port, publicUrl, trustProxy, openFiles, log }
     addressOf: (request) => clientAddress(request, socketAddressOf(request), trustProxy),
     socketAddressOf,
     keepOpen: (request) => server.timeout(request, 0),
+    async drain() {
+      const ended = end();
+      try {
+        successor = serve({ hostname, port: listensOn, development: false, reusePort: false, fetch: answerOf });
+      } catch {
+        // Another program has taken the port in this moment, or no file is left: then clients find no server.
+      }
+      await ended;
+    },
     async stop() {
-      const late = setTimeout(() => void server.stop(true), GRACE_MS);
-      await server.stop(false);
-      clearTimeout(late);
+      await end();
+      await successor?.stop(true);
     },
   };
 }

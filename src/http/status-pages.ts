@@ -1,11 +1,12 @@
 import { AppError } from "../lib/app-error.ts";
 import { lazily } from "../lib/lazily.ts";
+import { errorAnswer } from "./answer.ts";
 import { type Metrics, mayReadMetrics } from "./metrics.ts";
+import { pathAndQueryOf, requestIdOf } from "./request.ts";
 import type { WebPage } from "./server.ts";
 
 export interface StatusParts {
   version: string;
-  isStopping(): boolean;
   /** Why no change can be committed; null if changes can be. */
   refusal(): Promise<string | null>;
   /** What locks scripts in on this machine. */
@@ -17,12 +18,41 @@ export interface StatusParts {
   openApi(): Promise<unknown>;
 }
 
+const alive = (version: string): Response => Response.json({ status: "ok", version });
+
+/** Clients do not all come back at once. */
+const stoppingFor = (): number => 1 + Math.floor(Math.random() * 5);
+
+/** Answers everything while the host stops: it lives, and takes no more work. */
+export function answerWhileStopping(version: string): (request: Request) => Response {
+  function answerTo(request: Request, requestId: string): Response {
+    switch (pathAndQueryOf(request).split("?")[0]) {
+      case "/healthz":
+        return alive(version);
+      case "/readyz":
+        return Response.json({ status: "stopping" }, { status: 503 });
+    }
+    const error = new AppError("internal_error", "this server is stopping; try again in a moment", {
+      status: 503,
+      retryAfterSeconds: stoppingFor(),
+    });
+    return errorAnswer(error, requestId, request.headers.get("accept"));
+  }
+  return (request) => {
+    const requestId = requestIdOf(request);
+    const answer = answerTo(request, requestId);
+    answer.headers.set("Connection", "close");
+    answer.headers.set("X-Request-Id", requestId);
+    return answer;
+  };
+}
+
 /** Pages for machines: liveness, readiness, metrics, capabilities. */
 export function statusPages(parts: StatusParts): WebPage[] {
-  const { version, isStopping, refusal, sandboxLevel, metrics, metricsToken, socketAddressOf, openApi } = parts;
+  const { version, refusal, sandboxLevel, metrics, metricsToken, socketAddressOf, openApi } = parts;
   const document = lazily(async () => Buffer.from(JSON.stringify(await openApi())));
   return [
-    { path: "/healthz", unlimited: true, answer: () => Response.json({ status: "ok", version }) },
+    { path: "/healthz", unlimited: true, answer: () => alive(version) },
     {
       path: "/readyz",
       unlimited: true,
@@ -30,7 +60,6 @@ export function statusPages(parts: StatusParts): WebPage[] {
         const sandbox = await sandboxLevel();
         const answer = (code: number, status: string, reason?: string) =>
           Response.json({ status, ...(reason === undefined ? {} : { reason }), sandbox }, { status: code });
-        if (isStopping()) return answer(503, "stopping");
         const reason = await refusal();
         return reason === null ? answer(200, "ready") : answer(503, "read_only", reason);
       },
