@@ -83,6 +83,17 @@ test("a request that had shown text fails when the model process crashes, and th
   expect(textOf(await collect(engine.stream(chat("Hello?", { maxTokens: 8 }), never)))).not.toBe("");
 });
 
+test("what stops the host, sent to its whole group, does not end the model process before the host does", async () => {
+  const { engine } = open();
+  for await (const _ of engine.stream(chat("Tell me about the sea.", { maxTokens: 24 }), never)) {
+    for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"]) process.kill(engine.stats().pid ?? Number.NaN, signal);
+  }
+  const { pid = Number.NaN, starts } = engine.stats();
+  expect(starts).toBe(1);
+  await engine.close();
+  expect(() => process.kill(pid, 0)).toThrow("ESRCH");
+});
+
 test("a model process that always dies fails the request after one retry", async () => {
   const { engine } = open({ command: [process.execPath, "-e", "process.exit(3)"] });
   const answer = collect(engine.stream(chat("Hello?"), never));

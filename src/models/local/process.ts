@@ -23,6 +23,8 @@ export function runModelProcess(): Promise<never> {
   setPriority(NICE);
   volunteerForOutOfMemory(OUT_OF_MEMORY_POINTS);
   process.on("disconnect", () => process.exit(0));
+  // Sent to the whole group, they stop the host, which ends this process once nothing needs it any more.
+  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"]) process.on(signal, () => undefined);
   if (!process.connected) throw new Error("the model process is started by the server, not by hand: run `roost serve`");
 
   let parts: Parts | undefined;

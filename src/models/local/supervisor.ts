@@ -202,7 +202,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     if (idle === undefined) return;
     idleTimer = setTimeout(() => {
       child = undefined;
-      idle.kill();
+      idle.kill("SIGKILL");
       onProcess(undefined);
       log.info({ pid: idle.pid }, "model process ended: idle");
     }, options.idleMs);
