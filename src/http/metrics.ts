@@ -45,6 +45,15 @@ const LOAD_AFTER_MS = 1_000;
 /** The histogram's buckets in seconds: a read takes less than a millisecond, a model's answer minutes. */
 const BUCKETS = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100];
 
+/**
+ * Of the library's own: gauges that are named like counters and always 0 here, and figures of the event loop that are not
+ * numbers, or the largest one, until something was measured.
+ */
+const UNFIT = [
+  ...["active_handles", "active_requests", "active_resources"].flatMap((name) => [name, `${name}_total`]),
+  ...["eventloop_lag_min_seconds", "eventloop_lag_mean_seconds", "eventloop_lag_stddev_seconds"],
+].map((name) => `roost_nodejs_${name}`);
+
 export function createMetrics(): Metrics {
   const figures: Figure[] = [];
   const distributions: { distribution: Distribution; bind(observe: Observe): void }[] = [];
@@ -59,6 +68,7 @@ export function createMetrics(): Metrics {
     const registry = new Registry();
     // Monitoring the event loop wakes the process: at the library's default of 10 ms an idle server uses 1 % of a core.
     collectDefaultMetrics({ register: registry, prefix: "roost_", eventLoopMonitoringPrecision: 500 });
+    for (const name of UNFIT) registry.removeSingleMetric(name);
     for (const { distribution, bind } of distributions) {
       const { name, help, labels, buckets } = distribution;
       const shown = { name, help, labelNames: [...labels], buckets: [...buckets], registers: [registry] };
