@@ -1,5 +1,6 @@
 import { chmodSync, mkdirSync, type Stats, statSync } from "node:fs";
 import { join } from "node:path";
+import { danglingLink } from "../lib/dangling-link.ts";
 import { describeSystemError } from "../lib/system-error.ts";
 
 /** Files with secrets, keys or tenants' data: readable by their owner only. */
@@ -47,7 +48,10 @@ function makeFolder(dataDir: string): Stats {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 });
     return statSync(dataDir);
   } catch (error) {
-    throw describeSystemError(`${dataDir} cannot be the data folder`, error, "choose another with --data");
+    const [what, other] = [`${dataDir} cannot be the data folder`, "choose another with --data"];
+    const link = danglingLink(dataDir);
+    if (link !== null) throw new Error(`${what}: ${link}; mount its disk, or ${other}`, { cause: error });
+    throw describeSystemError(what, error, other);
   }
 }
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openFoundation } from "../../src/app/foundation.ts";
 import { type Anvil, startAnvil } from "../support/anvil.ts";
@@ -93,6 +93,15 @@ test("an impossible data folder and a database that cannot be opened are reporte
   expect(await failedAt(file)).toMatchObject([{ check: "disk", detail: `${file} is a file`, mend: MEND }]);
   expect(await failedAt(join(file, "below"))).toMatchObject([
     { check: "disk", detail: `${file}/below cannot be created: ${file} is a file`, mend: MEND },
+  ]);
+  const link = join(other.folder, "link");
+  symlinkSync("/nowhere/disk", link);
+  expect(await failedAt(link)).toMatchObject([
+    {
+      check: "disk",
+      detail: `${link} cannot be created: ${link} is a symbolic link to /nowhere/disk, which does not exist`,
+      mend: expect.stringContaining("mount its disk"),
+    },
   ]);
   const database = join(other.dataDir, "roost.db");
   mkdirSync(database, { mode: 0o700 });

@@ -56,6 +56,20 @@ const TROUBLES: [what: string, before: () => void, dataDir: string, told: string
     `HERE/${"x".repeat(300)} cannot be the data folder: its name is too long; choose another with --data`,
   ],
   [
+    "a link to a disk that is not mounted",
+    () => symlinkSync("/nowhere/disk", join(home.folder, "unmounted")),
+    "unmounted",
+    "HERE/unmounted cannot be the data folder: HERE/unmounted is a symbolic link to /nowhere/disk, which does not exist; " +
+      "mount its disk, or choose another with --data",
+  ],
+  [
+    "a folder below such a link",
+    () => symlinkSync("/nowhere/disk", join(home.folder, "lost")),
+    "lost/data",
+    "HERE/lost/data cannot be the data folder: HERE/lost is a symbolic link to /nowhere/disk, which does not exist; " +
+      "mount its disk, or choose another with --data",
+  ],
+  [
     "a link that leads to itself",
     () => symlinkSync("loop", join(home.folder, "loop")),
     "loop/data",

@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { openFoundation } from "../../app/foundation.ts";
 import type { Config } from "../../config.ts";
 import { findImbalance } from "../../ledger/imbalance.ts";
+import { danglingLink } from "../../lib/dangling-link.ts";
 import { describeSystemError, hasCode } from "../../lib/system-error.ts";
 import { listModels, modelsFolder } from "../../models/store/store.ts";
 import { emptiedError, isDamage, openError } from "../../storage/connection.ts";
@@ -99,6 +100,8 @@ export function checkDisk({ dataDir }: Folder): Finding {
 }
 
 function canBeMade(dataDir: string): Finding {
+  const link = danglingLink(dataDir);
+  if (link !== null) return fail(`${dataDir} cannot be created: ${link}`, `mount its disk, or ${OTHER_FOLDER}`);
   let above = dirname(dataDir);
   while (!existsSync(above)) above = dirname(above);
   try {
