@@ -179,7 +179,9 @@ export const HEADERS = {
   etag: text("The file's version"),
   preferenceApplied: text("`respond-async`"),
   paymentRequired: text("For clients of version 2 of the x402 protocol: base64 of JSON, if the host has a facilitator"),
-  paymentResponse: text("What became of a signed payment: base64 of JSON"),
+  // Each of them by itself: ogen takes two headers of one component for one, and its code does not compile.
+  paymentResponse: text("What became of a signed payment, version 1: base64 of JSON"),
+  signedPaymentResponse: text("What became of a signed payment, version 2: base64 of JSON"),
 };
 export type HeaderRefs = Record<string, keyof typeof HEADERS>;
 

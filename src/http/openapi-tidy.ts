@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { Json } from "./openapi-components.ts";
 
 /** Takes out of a schema's JSON what says nothing to its readers, or what is not meant. */
 export function tidy(json: z.core.JSONSchema.BaseSchema, schema: z.core.$ZodType): void {
@@ -16,3 +17,14 @@ export function tidy(json: z.core.JSONSchema.BaseSchema, schema: z.core.$ZodType
   else return;
   delete json.oneOf;
 }
+
+/**
+ * Makes forms of the types of a schema that has several besides null, also within it: Go's generators of clients refuse a
+ * document with a list of them. (Zod makes such lists of forms at last, after `tidy`.)
+ */
+export const withFormsOfTypes = (schema: Json): Json =>
+  JSON.parse(JSON.stringify(schema), (_, node) => {
+    const { type, ...rest } = node ?? {};
+    if (!Array.isArray(type) || type.filter((one) => one !== "null").length < 2) return node;
+    return { ...rest, anyOf: type.map((one) => ({ type: one })) };
+  });

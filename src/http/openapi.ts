@@ -15,7 +15,7 @@ import { exampleOf } from "./openapi-examples.ts";
 import { FAILURES, type FailureName, failureResponse, responseName, rpcResponses } from "./openapi-failures.ts";
 import { type Names, recordsOf } from "./openapi-records.ts";
 import { eventsOf, OPENAI_EVENTS, RPC_EVENTS } from "./openapi-streams.ts";
-import { tidy } from "./openapi-tidy.ts";
+import { tidy, withFormsOfTypes } from "./openapi-tidy.ts";
 import type { Route } from "./route.ts";
 import { TAGS } from "./tags.ts";
 
@@ -183,7 +183,7 @@ function successes(route: Route, names: Names, schemas: Record<string, Json>): J
   else if (mayStream(route)) content["text/event-stream"] = OPENAI_EVENTS;
   const replayed = isKeyed(route) ? ({ "Idempotent-Replayed": "replayed" } as const) : {};
   const paid = isPaid(route)
-    ? ({ "X-PAYMENT-RESPONSE": "paymentResponse", "PAYMENT-RESPONSE": "paymentResponse" } as const)
+    ? ({ "X-PAYMENT-RESPONSE": "paymentResponse", "PAYMENT-RESPONSE": "signedPaymentResponse" } as const)
     : {};
   const shared = headers({ ...replayed, ...paid, ...(isFile(route) ? { ETag: "etag" } : {}) });
   const success = { ...shared, content };
@@ -264,7 +264,7 @@ function convert(schema: z.ZodType, io: "input" | "output", names: Names = new M
       Object.assign(jsonSchema, refTo(name));
     },
   });
-  return json;
+  return withFormsOfTypes(json);
 }
 
 /** An id that does not exist is 404; everything else in a query may be invalid. */

@@ -41,6 +41,14 @@ function behind(parameter: object): Parameter {
   return ("$ref" in parameter ? resolve(String(parameter.$ref)) : parameter) as Parameter;
 }
 
+/** The responses of all operations, with what they refer to. */
+const allResponses = (): Described[] =>
+  operations.flatMap(({ operation }) =>
+    Object.values(operation.responses).map(({ $ref, ...own }) =>
+      $ref === undefined ? own : (resolve($ref) as Described),
+    ),
+  );
+
 /** A route's path as in the document. */
 const documented = (path: string): string => path.replaceAll(/:(\w+)/g, "{$1}").replace("*", "{file}");
 
@@ -116,6 +124,20 @@ test("every schema compiles, and has only keywords of JSON Schema 2020-12", () =
   const text = JSON.stringify(document);
   expect(text).not.toContain('"$defs"');
   expect(text).not.toContain('"nullable"');
+});
+
+test("no schema has several types besides null: generators of clients refuse the document for them", () => {
+  const several = [...nodesOf(document)].filter(
+    ({ node: { type } }) => Array.isArray(type) && type.filter((one) => one !== "null").length > 1,
+  );
+  expect(several.map(({ at }) => at.join("."))).toEqual([]);
+});
+
+test("no two headers of an answer are one component: a generator of clients takes them for one", () => {
+  for (const { headers = {} } of allResponses()) {
+    const components = Object.values(headers).map((one) => (one as Described).$ref);
+    expect(new Set(components).size).toBe(components.length);
+  }
 });
 
 test("responses and parameters have what OpenAPI 3.1 requires of them", () => {

@@ -2912,8 +2912,10 @@ export interface components {
         preferenceApplied: string;
         /** @description For clients of version 2 of the x402 protocol: base64 of JSON, if the host has a facilitator */
         paymentRequired: string;
-        /** @description What became of a signed payment: base64 of JSON */
+        /** @description What became of a signed payment, version 1: base64 of JSON */
         paymentResponse: string;
+        /** @description What became of a signed payment, version 2: base64 of JSON */
+        signedPaymentResponse: string;
     };
     pathItems: never;
 }
@@ -3640,7 +3642,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["requestId"];
                     "Idempotent-Replayed": components["headers"]["replayed"];
                     "X-PAYMENT-RESPONSE": components["headers"]["paymentResponse"];
-                    "PAYMENT-RESPONSE": components["headers"]["paymentResponse"];
+                    "PAYMENT-RESPONSE": components["headers"]["signedPaymentResponse"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3947,7 +3949,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["requestId"];
                     "Idempotent-Replayed": components["headers"]["replayed"];
                     "X-PAYMENT-RESPONSE": components["headers"]["paymentResponse"];
-                    "PAYMENT-RESPONSE": components["headers"]["paymentResponse"];
+                    "PAYMENT-RESPONSE": components["headers"]["signedPaymentResponse"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4245,7 +4247,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["requestId"];
                     "Idempotent-Replayed": components["headers"]["replayed"];
                     "X-PAYMENT-RESPONSE": components["headers"]["paymentResponse"];
-                    "PAYMENT-RESPONSE": components["headers"]["paymentResponse"];
+                    "PAYMENT-RESPONSE": components["headers"]["signedPaymentResponse"];
                     [name: string]: unknown;
                 };
                 content: {
