@@ -6,11 +6,6 @@ const frame = (id: number, type: string, more = ""): string =>
 
 const STREAM = `retry: 2000\n\n${frame(41, "run.started")}${frame(42, "message.delta", ',"delta":"Hello"')}: ping\n\n`;
 
-const chunk = (delta: string, reason: string): string =>
-  `data: {"id":"run_0190f5e2c4a87b3d8e1f6a2b4c5d7e90","object":"chat.completion.chunk","created":1795341600,"model":"agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90","choices":[{"index":0,"delta":${delta},"finish_reason":${reason}}]}\n\n`;
-
-const OPENAI_STREAM = `${chunk('{"content":"Hello"}', "null")}${chunk("{}", '"stop"')}data: [DONE]\n\n`;
-
 /**
  * OpenAPI 3.1 has no word for a stream's events: they are a text, whose schema names that of the events' data as JSON
  * Schema does for encoded contents.
@@ -28,14 +23,14 @@ export const eventsOf = (data: Json) => ({
 });
 
 /** The events of the OpenAI-compatible routes. */
-export const OPENAI_EVENTS = {
+export const openAiEvents = (example: string) => ({
   schema: {
     type: "string",
     description: "Server-sent events, as OpenAI's clients expect them",
     contentMediaType: "text/event-stream",
   },
-  example: OPENAI_STREAM,
-};
+  example,
+});
 
 /** The messages of MCP. */
 export const RPC_EVENTS = {

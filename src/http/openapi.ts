@@ -14,7 +14,7 @@ import {
 import { exampleOf } from "./openapi-examples.ts";
 import { FAILURES, type FailureName, failureResponse, responseName, rpcResponses } from "./openapi-failures.ts";
 import { type Names, recordsOf } from "./openapi-records.ts";
-import { eventsOf, OPENAI_EVENTS, RPC_EVENTS } from "./openapi-streams.ts";
+import { eventsOf, openAiEvents, RPC_EVENTS } from "./openapi-streams.ts";
 import { tidy, withFormsOfTypes } from "./openapi-tidy.ts";
 import type { Route } from "./route.ts";
 import { TAGS } from "./tags.ts";
@@ -96,10 +96,8 @@ const isConditional = ({ errors }: Route): boolean => errors?.includes("precondi
 const isPaid = ({ errors }: Route): boolean => errors?.includes("payment_required") ?? false;
 const takesBody = ({ method }: Route): boolean => method === "POST" || method === "PUT" || method === "PATCH";
 const isFile = ({ body, answer }: Route): boolean => body === "text/plain" || answer === "text/plain";
-const mayStream = ({ body }: Route): boolean => {
-  const schema = body instanceof z.ZodLazy ? body.unwrap() : body;
-  return schema instanceof z.ZodObject && "stream" in schema.shape;
-};
+const mayStream = ({ answer, events, streamExample }: Route): boolean =>
+  streamExample !== undefined || (events !== undefined && answer !== "text/event-stream");
 
 function operationOf(route: Route, names: Names, schemas: Record<string, Json>): Json {
   return {
@@ -180,7 +178,7 @@ function successes(route: Route, names: Names, schemas: Record<string, Json>): J
   if (answer === "application/gzip") content[answer] = ARCHIVE;
   if (route.protocol === "json-rpc") content["text/event-stream"] = RPC_EVENTS;
   if (route.events) content["text/event-stream"] = eventsOf(schemaOf(route.events, "output", names));
-  else if (mayStream(route)) content["text/event-stream"] = OPENAI_EVENTS;
+  else if (route.streamExample) content["text/event-stream"] = openAiEvents(route.streamExample());
   const replayed = isKeyed(route) ? ({ "Idempotent-Replayed": "replayed" } as const) : {};
   const paid = isPaid(route)
     ? ({ "X-PAYMENT-RESPONSE": "paymentResponse", "PAYMENT-RESPONSE": "signedPaymentResponse" } as const)

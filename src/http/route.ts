@@ -124,6 +124,8 @@ interface Described<
   answer: z.ZodType | "text/event-stream" | BytesBody;
   /** For an answer that is, or may be, an event stream of Roost's: the JSON in the `data` of each event. */
   events?: z.ZodType;
+  /** For an answer that may be a stream of OpenAI's events: one, for the reference. */
+  streamExample?: () => string;
   /** Error codes of this operation, besides those of every route. */
   errors?: ErrorCode[];
   /** Its answers, and errors beside the API's own, are those of JSON-RPC. */

@@ -24,6 +24,7 @@ import { askedInResponse, ResponseRequest, saidIn } from "./response-input.ts";
 import { storedResponseRoutes } from "./stored-response-routes.ts";
 import type { StoredResponses } from "./stored-responses.ts";
 import { type AnswerWriter, streamAnswer } from "./stream.ts";
+import { chatStreamExample, responseStreamExample } from "./stream-examples.ts";
 import { requireOrdinaryTexts } from "./turns.ts";
 
 export interface OpenAiRouteParts {
@@ -193,6 +194,7 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
         messages: [{ role: "user", content: "What should I read on a train?" }],
       },
       answer: ChatCompletion,
+      streamExample: chatStreamExample,
       errors: ["not_found", ...RUN_ERRORS],
       async handle({ caller, body, request, requestId, causedRun }) {
         const input = await body();
@@ -226,6 +228,7 @@ export function openAiRoutes(parts: OpenAiRouteParts): Route[] {
       body: ResponseRequest,
       example: { model: "agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90", input: "What should I read on a train?" },
       answer: ResponseRecord,
+      streamExample: responseStreamExample,
       errors: ["not_found", "conflict", ...RUN_ERRORS],
       async handle({ caller, body, request, causedRun }) {
         const input = await body();
