@@ -11,7 +11,8 @@ export class Reply {
   ) {}
 }
 
-const JSON_TYPE = "application/json; charset=utf-8";
+/** As the API's description names it: generated clients compare all of it. JSON is UTF-8 without saying so (RFC 8259, 8.1). */
+const JSON_TYPE = "application/json";
 
 /** Of an event stream. A proxy that buffers or compresses it would hold back what is sent. */
 export const STREAM_HEADERS = {
@@ -81,7 +82,7 @@ export function errorAnswer(error: AppError, requestId: string, accept: string |
       requestId,
       ...error.body,
     };
-    const headers = { ...error.headers, "Content-Type": "application/problem+json; charset=utf-8" };
+    const headers = { ...error.headers, "Content-Type": "application/problem+json" };
     return jsonAnswer(status, JSON.stringify(problem), requestId, headers);
   }
   const envelope = form === "openai" ? openAiError(error, requestId) : { code, message, status, requestId };

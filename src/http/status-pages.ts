@@ -83,7 +83,7 @@ export function statusPages(parts: StatusParts): WebPage[] {
       path: "/openapi.json",
       async answer() {
         const text = await document();
-        const headers = { "Content-Type": "application/json; charset=utf-8", "Content-Length": `${text.byteLength}` };
+        const headers = { "Content-Type": "application/json", "Content-Length": `${text.byteLength}` };
         return new Response(text, { headers });
       },
     },

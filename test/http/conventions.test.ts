@@ -28,7 +28,7 @@ const messages: string[] = [];
 
 function expectEnvelope({ status, headers, body }: Answer, expected: number, code?: string): void {
   expect(status).toBe(expected);
-  expect(headers.get("content-type")).toBe("application/json; charset=utf-8");
+  expect(headers.get("content-type")).toBe("application/json");
   expect(Object.keys(body.error).sort()).toEqual(["code", "message", "requestId", "status"]);
   expect(body.error.status).toBe(expected);
   expect(body.error.requestId).toBe(headers.get("x-request-id"));
@@ -214,7 +214,7 @@ describe("an answer", () => {
     ] as const) {
       const { status: got, headers: sent, body } = await server.ask(method, path, { headers });
       expect(got).toBe(status);
-      expect(sent.get("content-type")).toBe("application/problem+json; charset=utf-8");
+      expect(sent.get("content-type")).toBe("application/problem+json");
       expect(body).toMatchObject({ type: `urn:roost:error:${body.code}`, status, requestId: sent.get("x-request-id") });
       expect(Object.keys(body).sort()).toEqual(["code", "detail", "requestId", "status", "title", "type"]);
     }

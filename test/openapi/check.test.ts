@@ -25,7 +25,7 @@ const check = openApiCheck(document as unknown as OpenApi);
 
 const thing = { thingId: "a", size: null, createdAt: "2026-11-21T10:00:00.000Z" };
 const error = { code: "not_found", message: "thing not found", status: 404, requestId: "r" };
-const json = "application/json; charset=utf-8";
+const json = "application/json";
 const answer = (value: unknown, more: Partial<Exchange> & { sent?: Record<string, string> } = {}): Exchange => ({
   method: "GET",
   path: "/v1/things/a?x=1",
@@ -60,6 +60,7 @@ test.each<[string, Exchange]>([
   ["an envelope of another request", answer({ error: { ...error, requestId: "s" } }, { status: 404 })],
   ["an unknown code", answer({ error: { ...error, code: "oops" } }, { status: 404 })],
   ["another content type", answer(thing, { sent: { "content-type": "text/html" } })],
+  ["a parameter that JSON has not", answer(thing, { sent: { "content-type": `${json}; charset=utf-8` } })],
   ["a header that is not described", answer(thing, { sent: { etag: '"a"' } })],
   ["a success where there is no operation", answer(thing, { method: "PUT" })],
   ["a success where there is no path", answer(thing, { path: "/v1/nothing" })],

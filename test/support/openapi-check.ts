@@ -78,7 +78,10 @@ export function openApiCheck({ paths, components }: OpenApi): OpenApiCheck {
     if (!described.content && body) throw new Error("expected no body");
     if (!described.content || method === "HEAD") return;
 
-    const type = headers.get("content-type")?.split(";", 1)[0] ?? "";
+    const sent = headers.get("content-type") ?? "";
+    const [bare = ""] = sent.split(";", 1);
+    // Generated clients compare all of it with the document's before they read the JSON.
+    const type = bare.endsWith("json") ? sent : bare;
     const schema = described.content[type]?.schema;
     if (!schema) throw new Error(`the content type ${type} is not described`);
     if (body === null || !type.endsWith("json")) return;
