@@ -18,7 +18,7 @@ type Json = Record<string, unknown>;
 export interface Described {
   $ref?: string;
   headers?: Json;
-  content?: Record<string, { schema: Json; examples?: Record<string, unknown> }>;
+  content?: Record<string, { schema: Json; example?: unknown; examples?: Record<string, unknown> }>;
 }
 export interface Operation {
   operationId: string;
