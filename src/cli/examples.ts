@@ -133,6 +133,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   "skill list": ["roost skill list", "roost skill list home"],
   "skill install": [
     "roost skill install home meeting-notes",
+    "roost skill install home my-own --from ./my-own",
     "roost skill install home my-own --from librarian.tar.gz",
   ],
   "skill remove": ["roost skill remove home meeting-notes"],

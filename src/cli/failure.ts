@@ -33,8 +33,11 @@ export function explain(error: unknown, typed: Typed = {}): { line: string | nul
   const { message, next } =
     error instanceof RoostError ? explainError(error, typed) : { message: readableMessage(error), next: null };
   const advice = error instanceof Failure ? error.next : next;
-  return { line: lineOf(advice === null ? message : `${message.replace(/\.$/, "")}; ${advice}`), exitCode };
+  return { line: lineOf(advice === null ? message : `${message.replace(SENTENCE_END, "")}; ${advice}`), exitCode };
 }
+
+/** Not the dot of a folder that is named last. */
+const SENTENCE_END = /(?<=[^\s./])\.$/;
 
 const lineOf = (words: string): string => `roost: ${words.replaceAll(/\s*\n\s*/g, " ")}`;
 

@@ -243,7 +243,7 @@ export function addUserCommands(program: Command): void {
         await (instance === undefined ? listCatalog(options) : listInstalled(instance, options));
       });
     named(skill.command("install").description("install a skill from the catalog"))
-      .option("--from <bundle>", "not from the catalog: an exported agent's file, or an OpenClaw workspace's folder")
+      .option("--from <bundle>", "not from the catalog: its folder, an exported agent's file, or an OpenClaw folder")
       .action(async (instance, name, options) =>
         (await import("./user/skill.ts")).installSkill(instance, name, options),
       );

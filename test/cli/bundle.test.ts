@@ -225,3 +225,30 @@ test("a data folder of Roost inside a workspace stays where it is", async () => 
   const { files } = (await run(home, ["agent", "show", to, "kind", "--json"])).json();
   expect(Object.keys(files)).toEqual(["SOUL.md"]);
 });
+
+test("a skill is the same from its own folder, from one of skills and from a workspace", async () => {
+  const files = { "door/SKILL.md": skill, "door/scripts/open.js": "1", "door/skills/notes.md": "mine" };
+  const skills = folderOf(files);
+  const workspace = folderOf(Object.fromEntries(Object.entries(files).map(([name, text]) => [`skills/${name}`, text])));
+  const sums: string[] = [];
+  for (const from of [join(skills, "door"), skills, workspace]) {
+    const to = await newInstance();
+    const installed = await run(home, ["skill", "install", to, "door", "--from", from]);
+    expect(installed).toMatchObject({ code: 0, output: "Installed door 1.0.0.\n" });
+    sums.push((await run(home, ["skill", "list", to, "--json"])).json()[0].sha256);
+  }
+  expect(sums).toEqual(Array(3).fill(sums[0]));
+});
+
+test("a folder without the skill is refused with what is expected, and so is another skill's", async () => {
+  const to = await newInstance();
+  const install = (...from: string[]) => run(home, ["skill", "install", to, "window", "--from", ...from]);
+  const none = await install(".");
+  expect([none.code, none.errors]).toEqual([
+    1,
+    "roost: there is no skill window in .; expected SKILL.md, window/SKILL.md or skills/window/SKILL.md in it\n",
+  ]);
+  const other = folderOf({ "SKILL.md": skill });
+  expect((await install(other)).errors).toBe(`roost: the skill in ${other} is door, not window\n`);
+  expect((await run(home, ["skill", "list", to, "--json"])).json()).toEqual([]);
+});

@@ -21,7 +21,7 @@ import { createProgress, type Progress } from "../progress.ts";
 import { shellWord } from "../shell-word.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 import { AGENT, findAgent, findInstance, INSTANCE, idsOf } from "./find.ts";
-import { packOpenClaw, skillInOpenClaw } from "./openclaw-folder.ts";
+import { packOpenClaw, skillInFolder } from "./openclaw-folder.ts";
 
 /** The server packs a bundle before it sends any of it, and unpacks one before it answers. */
 const { fileDeadlineMs: deadlineMs } = OUTGOING.command;
@@ -213,12 +213,16 @@ function tell(kind: string, what: string, why: string): void {
   note(colours.yellow(kind.padEnd(8)), `  ${what}${why === "" ? "" : `  ${why}`}`);
 }
 
-/** The files of one skill of a bundle, or of a folder of OpenClaw. Throws if it is not in there. */
+/** The files of one skill of a bundle, or of a folder. Throws if it is not in there. */
 export async function skillIn(from: string, skill: string): Promise<Record<string, string>> {
-  const files = isFolder(from) ? skillInOpenClaw(from, skill) : await skillInBundle(readBundle(from), skill);
-  if (files === null)
-    throw new Failure(`there is no skill ${skill} in ${from}`, "importing the bundle lists its skills");
-  return files;
+  const inFolder = isFolder(from);
+  const files = inFolder ? skillInFolder(from, skill) : await skillInBundle(readBundle(from), skill);
+  if (files !== null) return files;
+  const below = `${skill}/SKILL.md`;
+  throw new Failure(
+    `there is no skill ${skill} in ${from}`,
+    inFolder ? `expected SKILL.md, ${below} or skills/${below} in it` : "importing the bundle lists its skills",
+  );
 }
 
 async function skillInBundle(bundle: Uint8Array<ArrayBuffer>, skill: string): Promise<Record<string, string> | null> {

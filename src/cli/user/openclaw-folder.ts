@@ -38,13 +38,23 @@ export function packOpenClaw(folder: string): Uint8Array<ArrayBuffer> {
   return gzipSync(Buffer.concat([...parts, tarEnd()]));
 }
 
-/** The files of one skill in such a folder, by name; null if it has none of this name. */
-export function skillInOpenClaw(folder: string, skill: string): Record<string, string> | null {
-  const found = collect(workspaceIn(resolve(folder), createLeftOut()), createLeftOut());
+/**
+ * The files of one skill, by name; null if it is not there. The folder is the skill's own, one of skills, or a workspace.
+ * Throws if the folder is another skill's.
+ */
+export function skillInFolder(folder: string, skill: string): Record<string, string> | null {
+  const own = [folder, join(folder, skill)].find((one) => existsSync(join(one, "SKILL.md")));
   const prefix = `${SKILLS_PART}${skill}/`;
-  const own = found.filter(({ name }) => name.startsWith(prefix));
-  if (own.length === 0) return null;
-  return Object.fromEntries(own.map(({ name, path }) => [name.slice(prefix.length), textOf(path)]));
+  const found =
+    own === undefined
+      ? collect(workspaceIn(resolve(folder), createLeftOut()), createLeftOut())
+      : collect(own, createLeftOut(), prefix);
+  const files = found.filter(({ name }) => name.startsWith(prefix));
+  if (files.length === 0) return null;
+  const texts = Object.fromEntries(files.map(({ name, path }) => [name.slice(prefix.length), textOf(path)]));
+  const [, named] = /^name:[ \t]*["']?([^\s"']+)/m.exec(texts["SKILL.md"] ?? "") ?? [];
+  if (own !== folder || named === undefined || named === skill) return texts;
+  throw new Failure(`the skill in ${folder} is ${named}, not ${skill}`);
 }
 
 /** Throws where it is no text: it would become another file. */
@@ -96,7 +106,8 @@ interface Found {
   modifiedAtMs: number;
 }
 
-function collect(workspace: string, leftOut: LeftOut): Found[] {
+/** All files of a workspace, or below `prefix` those of a skill's own folder. */
+function collect(workspace: string, leftOut: LeftOut, prefix?: string): Found[] {
   const found: Found[] = [];
   let [entries, bytes] = [0, 0];
 
@@ -137,7 +148,8 @@ function collect(workspace: string, leftOut: LeftOut): Found[] {
     return true;
   }
 
-  walk(workspace, "", WORKSPACE_PART);
+  if (prefix === undefined) walk(workspace, "", WORKSPACE_PART);
+  else walk(workspace, prefix, "");
   return found;
 }
 
