@@ -63,6 +63,12 @@ export function eventId(text: string): number {
   throw new InvalidArgumentError("Expected the id of an event: decimal digits.");
 }
 
+/** A path, or `s3://bucket/name`: what has another scheme, or a part of that, would become a folder of such a name. */
+export function backupFile(text: string): string {
+  if (/^s3:\/\/[^/]/.test(text) || !/^(?:[a-z][\w+.-]*:\/\/|s3:)/i.test(text)) return text;
+  throw new InvalidArgumentError("Expected a path, or s3://bucket/name.");
+}
+
 /** A server's address, without the `/v1` and trailing slash that clients add. */
 export function serverUrl(text: string): string {
   const url = URL.parse(text);

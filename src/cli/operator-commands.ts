@@ -1,7 +1,7 @@
 import { Argument, type Command, Option } from "commander";
 import { NETWORK_NAMES } from "../chain/networks.ts";
 import { DTYPE_NAMES } from "../models/store/dtypes.ts";
-import { amount, count, durationMs, limit, positiveAmount } from "./arguments.ts";
+import { amount, backupFile, count, durationMs, limit, positiveAmount } from "./arguments.ts";
 import { settingsHelp } from "./settings-help.ts";
 
 const OPERATOR = "On this host:";
@@ -140,16 +140,16 @@ export function addOperatorCommands(program: Command): void {
   withPassphrase(
     onDataJson(backup.command("create").description("save the data folder, with or without a running server")),
   )
-    .argument("<file>", BACKUP_FILE)
+    .argument("<file>", BACKUP_FILE, backupFile)
     .option("--include-key", "also save the files with keys and passwords")
     .action(async (file, options) => (await import("./operator/backup.ts")).createBackupFile(file, options));
   withPassphrase(
     onDataJson(backup.command("verify").description("restore a backup into a temporary folder, and check all of it")),
   )
-    .argument("<file>", BACKUP_FILE)
+    .argument("<file>", BACKUP_FILE, backupFile)
     .action(async (file, options) => (await import("./operator/backup.ts")).verifyBackupFile(file, options));
   withPassphrase(onDataJson(backup.command("restore").description("restore a backup into a new or empty data folder")))
-    .argument("<file>", BACKUP_FILE)
+    .argument("<file>", BACKUP_FILE, backupFile)
     .action(async (file, options) => (await import("./operator/backup.ts")).restoreBackupFile(file, options));
   onDataJson(backup.command("list").description("list the backups in ROOST_BACKUP_TO, newest first")).action(
     async (options) => (await import("./operator/backup.ts")).listBackups(options),

@@ -240,7 +240,7 @@ const backups = {
           expects:
             "a folder, or s3://bucket with or without a prefix, where the bucket's name has 3 to 63 lower-case letters, " +
             "digits, dots and hyphens, with a letter or digit at both ends",
-          form: /^s3:\/\/[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](\/[^?#]*)?$|^(?![a-z0-9]+:\/\/)\s*\S/,
+          form: /^s3:\/\/[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](\/[^?#]*)?$|^(?!\s*(?:[A-Za-z][\w+.-]*:\/\/|[Ss]3:))\s*\S/,
         }),
       ),
     ),

@@ -395,6 +395,9 @@ test("wrong usage exits with 2", async () => {
     ["events", "a", "b", "--after", "x"],
     ["instance", "list", "--url", "ftp://host"],
     ["completion", "tcsh"],
+    ["backup", "create", "S3://bucket/roost.tar.zst"],
+    ["backup", "create", "s3:/bucket/roost.tar.zst"],
+    ["backup", "verify", "gs://bucket/roost.tar.zst"],
   ];
   const ran = await Promise.all(wrong.map((words) => run(home, words)));
   for (const [at, { code, output, errors }] of ran.entries()) {

@@ -134,6 +134,17 @@ const WRONG: [what: string, attempt: Attempt, told: string[]][] = [
       "ROOST_BACKUP_PASSPHRASE_FILE: the passphrase file /dev/null begins with an empty line; write the passphrase into its first line",
     ],
   ],
+  ...["S3://bucket", "s3:/bucket", "S3:bucket", "gs://bucket"].map(
+    (place) =>
+      [
+        `a place of backups that would become a folder: ${place}`,
+        { env: { ROOST_BACKUP_TO: place } },
+        [
+          `ROOST_BACKUP_TO is "${place}" (environment): expected a folder, or s3://bucket with or without a prefix, ` +
+            "where the bucket's name has 3 to 63 lower-case letters, digits, dots and hyphens, with a letter or digit at both ends",
+        ],
+      ] satisfies [string, Attempt, string[]],
+  ),
   [
     "a bucket whose name cannot be one",
     { env: { ROOST_BACKUP_TO: "s3://my_bucket/host" } },
