@@ -1,3 +1,4 @@
+import { domainToASCII } from "node:url";
 import { z } from "zod";
 import { AppError } from "../lib/app-error.ts";
 import { isLabel } from "../lib/label.ts";
@@ -44,12 +45,30 @@ const E_MAIL = /^[^\s@<>()[\],;:\\"\p{C}]{1,64}@[a-z0-9](?:[a-z0-9.-]{0,251}[a-z
 /** ASCII addresses, the subset that a JSON Schema pattern can describe. */
 const E_MAIL_FORM = "^[A-Za-z0-9_+-]{1,64}@[A-Za-z0-9]([A-Za-z0-9-]{0,60}[A-Za-z0-9])?\\.[A-Za-z]{2,20}$";
 
-/** Trimmed and lower-cased, as accounts are looked up (docs/contract/api.md, Signing in). */
+/** Leaves a capital alone that is not its small letter's: `İ` would become `i` and a mark, which is another mailbox. */
+const inLowerCase = (text: string): string =>
+  text.replace(/\p{Lu}/gu, (capital) => {
+    const small = capital.toLowerCase();
+    return small.toUpperCase() === capital ? small : capital;
+  });
+
+/** A domain in other letters than those of DNS. */
+const UNICODE_DOMAIN = /^(?=.*\P{ASCII})[\p{L}\p{M}\p{N}.-]{1,253}$/u;
+
+function comparedAddress(text: string): string {
+  const at = text.lastIndexOf("@") + 1;
+  const domain = text.slice(at);
+  // One that has no ASCII form is refused.
+  const inAscii = UNICODE_DOMAIN.test(domain) ? domainToASCII(domain) : domain.toLowerCase();
+  return inLowerCase(text.slice(0, at)) + inAscii;
+}
+
+/** Trimmed, in lower case and with the domain in ASCII, as accounts are looked up (docs/contract/api.md, Signing in). */
 export const email = z.lazy(() =>
   z
     .string({ error: "a valid e-mail address" })
     .trim()
-    .toLowerCase()
+    .overwrite(comparedAddress)
     .refine((text) => text.length <= 254 && E_MAIL.test(text) && !text.includes(".."), {
       error: "a valid e-mail address",
     })

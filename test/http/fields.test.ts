@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { z } from "zod";
-import { parse } from "../../src/http/fields.ts";
+import { email, parse } from "../../src/http/fields.ts";
 import { untilFirstWrong } from "../../src/lib/until-first-wrong.ts";
 import { startTestServer } from "../support/test-server.ts";
 
@@ -16,6 +16,35 @@ test("a list is checked up to its first wrong element, which the error names", (
   expect(checked).toBe(4);
   expect(() => parse(schema, { given: [] })).toThrow("given: ");
   expect(() => parse(schema, { given: 2 })).toThrow("given: expected array");
+});
+
+test.each([
+  [" Ada@Example.ORG ", "ada@example.org"],
+  ["Jürgen.ÄPFEL@Bücher.Example", "jürgen.äpfel@xn--bcher-kva.example"],
+  ["ΟΔΟΣ@日本.jp", "οδοσ@xn--wgv71a.jp"],
+  ["user@xn--bcher-kva.example", "user@xn--bcher-kva.example"],
+  ["a@EXAMPLE.com", "a@example.com"],
+  ["a@123", "a@123"],
+  // Lower-casing these letters would name another mailbox: that of i with a mark, of k, of ß.
+  ["İ@example.com", "İ@example.com"],
+  ["\u212a@example.com", "\u212a@example.com"],
+  ["ẞ@example.com", "ẞ@example.com"],
+])("the e-mail %p is compared as %p", (given, compared) => {
+  expect(parse(z.object({ email }), { email: given })).toEqual({ email: compared });
+  expect(parse(z.object({ email }), { email: compared })).toEqual({ email: compared });
+});
+
+test.each([
+  "a@ex／a.com",
+  "a@b＠c.de",
+  "a@ü%41.com",
+  "a@ü..com",
+  "a@ü_.com",
+  "a@xn--a.ü",
+  "a@٣.com",
+  `a@${"ü".repeat(250)}.com`,
+])("the e-mail %p has no domain in ASCII, and is refused", (given) => {
+  expect(() => parse(z.object({ email }), { email: given })).toThrow("email: expected a valid e-mail address");
 });
 
 test("a body of more values than anybody needs is refused before they are checked", async () => {
