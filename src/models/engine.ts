@@ -39,6 +39,13 @@ export const isSeveral = (part: MessagePart): part is readonly ModelMessage[] =>
 
 export const messagesIn = (parts: readonly MessagePart[]): readonly ModelMessage[] => parts.flat();
 
+/** The server that a model is called on, other than this host. */
+export interface CalledServer {
+  address: string;
+  /** Only of the operator's own. */
+  port?: number;
+}
+
 export interface ModelRequest {
   /** `local:<name>` or `openai:<name>`; the part before the colon picks the engine. */
   model: string;
@@ -58,7 +65,7 @@ export interface ModelRequest {
   /** The trace of this call, for the operator's own server. */
   traceparent?: string | undefined;
   /** Called when the request goes to the model: one that is cancelled before, in a queue, has taken nothing. */
-  onSent?: (() => void) | undefined;
+  onSent?: ((server?: CalledServer) => void) | undefined;
   /** Called for each try that the server refused, or that did not reach it, if the engine tries again. */
   onRefused?: (() => void) | undefined;
 }

@@ -2,7 +2,7 @@ import { lazily } from "../lib/lazily.ts";
 import { nameOf } from "../lib/model-name.ts";
 import { waitFor } from "../lib/wait-for.ts";
 import { withoutEnd } from "../lib/without-end.ts";
-import type { ModelAbilities, ModelEngine, ModelEvent, ModelRequest } from "./engine.ts";
+import type { CalledServer, ModelAbilities, ModelEngine, ModelEvent, ModelRequest } from "./engine.ts";
 import { createAnswerReader } from "./openai/answer.ts";
 import { createContextSizes } from "./openai/context-sizes.ts";
 import { oneLine } from "./openai/echo.ts";
@@ -27,7 +27,7 @@ export interface OpenAiOptions {
   urlSetting?: string;
   /** Replaces `fetch`, for example with an egress guard, which then has its own connect timeout. */
   fetch?: Fetch;
-  /** Passes on the trace of a call, for the operator's own server. */
+  /** For the operator's own server: passes on the trace of a call, which tells the server's port too. */
   passesTrace?: boolean;
   /** Called before the wait of each retry. */
   log?: (retry: Retry) => void;
@@ -66,6 +66,7 @@ export const USUAL_CONTEXT_TOKENS = 32_768;
 export function createOpenAiEngine(options: OpenAiOptions): ModelEngine {
   const { apiKey, answerTokens = 4_096, idleTimeoutMs = 60_000, random = Math.random, wait = waitFor } = options;
   const endpoint = endpointOf(options);
+  const called = calledServer(endpoint.url, options.passesTrace ?? false);
   const sizes = createContextSizes(options);
   const contextTokensOf = (model: string) => sizes.of(model) ?? options.contextTokens ?? USUAL_CONTEXT_TOKENS;
   const dialects = new Map<string, Dialect>();
@@ -104,7 +105,7 @@ export function createOpenAiEngine(options: OpenAiOptions): ModelEngine {
     let lessons = 0;
     for (let retry = 0; ; ) {
       caller.throwIfAborted();
-      request.onSent?.();
+      request.onSent?.(called);
       const watch = watchRequest(caller, idleTimeoutMs);
       let opening: Opening;
       try {
@@ -170,6 +171,12 @@ function endpointOf({ baseUrl, apiKey, connectTimeoutMs = 10_000, fetch }: OpenA
   };
   if (apiKey) headers.Authorization = `Bearer ${apiKey}`;
   return { url, headers, connectTimeoutMs, fetch };
+}
+
+/** What traces tell of it: of a server whose URL is a secret, only the name. */
+function calledServer({ hostname, port, protocol }: URL, isOperators: boolean): CalledServer {
+  const address = hostname.replace(/^\[(.*)\]$/, "$1");
+  return isOperators ? { address, port: Number(port) || (protocol === "https:" ? 443 : 80) } : { address };
 }
 
 /** Where one request goes. */

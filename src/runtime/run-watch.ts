@@ -47,6 +47,7 @@ export function createRunWatch(traces: Pick<Traces, "run"> | null): RunWatch {
 /** A model call while it is made. */
 export interface WatchedModelCall {
   traceparent: string | undefined;
+  sentTo(server: ModelAnswer["server"]): void;
   saw(events: readonly ModelEvent[]): void;
   end(error: string | null): void;
 }
@@ -61,10 +62,13 @@ export function watchModelCall(
   let text = "";
   const toolCalls: ModelAnswer["toolCalls"][number][] = [];
   const answer: Omit<ModelAnswer, "text" | "toolCalls" | "error"> = {
-    ...{ promptTokens: null, completionTokens: null, finish: null, model: null, firstMs: null },
+    ...{ promptTokens: null, completionTokens: null, finish: null, model: null, firstMs: null, server: null },
   };
   return {
     traceparent: traced?.traceparent,
+    sentTo(server) {
+      answer.server = server;
+    },
     saw(events) {
       for (const event of events) {
         if (event.type === "usage") {

@@ -172,6 +172,9 @@ export function createTraces(options: TraceOptions): Traces {
         if (answer.finish !== null) span.setAttribute(conventions.ATTR_GEN_AI_RESPONSE_FINISH_REASONS, [answer.finish]);
         if (answer.model !== null)
           span.setAttribute(conventions.ATTR_GEN_AI_RESPONSE_MODEL, cut(answer.model, MAX_NAME));
+        const { address, port } = answer.server ?? {};
+        if (address !== undefined) span.setAttribute(conventions.ATTR_SERVER_ADDRESS, cut(address, MAX_NAME));
+        if (port !== undefined) span.setAttribute(conventions.ATTR_SERVER_PORT, port);
         if (answer.firstMs !== null) {
           span.setAttribute(conventions.ATTR_GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK, answer.firstMs / 1000);
         }

@@ -65,6 +65,8 @@ export interface ModelAnswer {
   finish: string | null;
   /** What the server calls the model that has answered. */
   model: string | null;
+  /** Where it was made; null on this host, and before it was sent. */
+  server: { address: string; port?: number } | null;
   /** Until its first text or call; null without any. */
   firstMs: number | null;
   /** The kind of its failure. */

@@ -1,6 +1,6 @@
 import type { Clock } from "../lib/clock.ts";
 import { costOfTokens, type ModelPrices, type TokenCounts } from "../limits/model-prices.ts";
-import { type ModelEngine, ModelError, type ModelEvent } from "../models/engine.ts";
+import { type ModelEngine, ModelError, type ModelEvent, type ModelRequest } from "../models/engine.ts";
 import type { CallModel, ModelCall } from "../runtime/model-call.ts";
 import { type ModelCallFigures, watchModelCall } from "../runtime/run-watch.ts";
 import { probableTokens } from "../runtime/tokens.ts";
@@ -36,7 +36,11 @@ export function createCallModel(parts: CallModelParts): CallModel {
     let error: string | null = "cancelled";
     try {
       const { models: _, agentId: __, purpose: ___, tally: ____, trace: _____, ...request } = call;
-      const { sent: onSent, refused: onRefused } = recorder;
+      const onSent: ModelRequest["onSent"] = (server) => {
+        recorder.sent();
+        watched.sentTo(server ?? null);
+      };
+      const { refused: onRefused } = recorder;
       const asked = { ...request, model, maxTokens, traceparent: watched.traceparent, onSent, onRefused };
       for await (const events of engine.stream(asked, signal)) {
         watched.saw(events);

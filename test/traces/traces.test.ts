@@ -114,6 +114,8 @@ test("attributes follow the pinned conventions", async () => {
     "gen_ai.response.time_to_first_chunk": expect.any(Number),
     "gen_ai.usage.input_tokens": 20,
     "gen_ai.usage.output_tokens": 4,
+    "server.address": "127.0.0.1",
+    "server.port": here.mock.port,
   });
   expect(Number(last?.attributes["gen_ai.response.time_to_first_chunk"])).toBeGreaterThan(0);
   expect(named(spans, "execute_tool look_up")[0]?.attributes).toEqual({
@@ -194,7 +196,7 @@ test("an instance's secrets are read once for a call's content, and no more of a
   const run = traces.run({ ...ids, model: "openai:mock" });
   const messages = Array.from({ length: 500 }, () => ({ role: "user" as const, content: "long ".repeat(400) }));
   const answer = { text: "I know.", toolCalls: [], promptTokens: 1, completionTokens: 1, finish: "stop" };
-  run.model({ messages }).end({ ...answer, model: null, firstMs: null, error: null });
+  run.model({ messages }).end({ ...answer, model: null, server: null, firstMs: null, error: null });
   await collector.until(({ name }) => name === "chat mock");
   expect(read).toBe(1);
   expect(searched).toBeLessThan(12);
@@ -231,6 +233,20 @@ test("a failed call and its run are errors, and say of which kind", async () => 
     ["invoke_agent", "model_error"],
   ]);
   expect(collector.raw.join("")).not.toContain("the-server-says");
+});
+
+test("of a model server that an instance brings, a trace tells the name and nothing else", async () => {
+  const own = startMockModelServer();
+  cleanups.push(own.stop);
+  const { person, at, instanceId, collector, mock } = await world({ ROOST_EGRESS: `127.0.0.1:${own.port}` });
+  const secrets = { OPENAI_BASE_URL: `${own.url}?in-the-url=1`, OPENAI_API_KEY: "in-the-key" };
+  await person.ask("POST", `/v1/instances/${instanceId}/secrets`, { secrets });
+  expect((await person.ask("POST", `${at}/messages`, { message: "hi" })).status).toBe(200);
+  expect([own.requests.length, mock.requests.length]).toEqual([1, 0]);
+  const spans = await collector.until(({ attributes }) => "roost.run.outcome" in attributes);
+  expect(named(spans, "chat mock").map(({ attributes }) => attributes["server.address"])).toEqual(["127.0.0.1"]);
+  expect(collector.raw.join("")).not.toContain("server.port");
+  expect(collector.raw.join("")).not.toContain("in-the-");
 });
 
 test("the sampler decides by the trace, and a run that is not recorded is not told to the model server", async () => {
