@@ -1,5 +1,6 @@
 import { AppError } from "../lib/app-error.ts";
 import { isDiskFull, isOutOfFiles } from "../lib/system-error.ts";
+import { namesType } from "./accept.ts";
 import { declaredLength } from "./request.ts";
 
 /** An answer with a status other than 200 or the route's own. */
@@ -72,7 +73,7 @@ export type ErrorForm = "openai";
 /** The error envelope (docs/contract/api.md, Errors), or RFC 9457 problem details if the client asks for them. */
 export function errorAnswer(error: AppError, requestId: string, accept: string | null, form?: ErrorForm): Response {
   const { code, message, status } = error;
-  if (accept?.includes("application/problem+json")) {
+  if (namesType(accept, "application/problem+json")) {
     const problem = {
       type: `urn:roost:error:${code}`,
       title: code,

@@ -167,6 +167,15 @@ export const PARAMETERS = {
     "A signed payment of the x402 protocol, version 2, if the 402 has `PAYMENT-REQUIRED`; never together with `X-PAYMENT`",
     { pattern: `^${SIGNED}$` },
   ),
+  mcpVersion: header("MCP-Protocol-Version", "The revision of the Model Context Protocol; without it 2025-03-26", {
+    examples: ["2026-07-28"],
+  }),
+  mcpMethod: header("Mcp-Method", "From the revision 2026-07-28 on: the message's `method`", {
+    examples: ["tools/call"],
+  }),
+  mcpName: header("Mcp-Name", "From the revision 2026-07-28 on, where a tool is called: its name", {
+    examples: ["list_agents"],
+  }),
   prefer: header("Prefer", "`respond-async`: 202 at once; the answer comes with the run or the events"),
 };
 export const parameter = (name: keyof typeof PARAMETERS): Json => ({ $ref: `#/components/parameters/${name}` });

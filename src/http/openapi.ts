@@ -148,8 +148,12 @@ function headerParameters(route: Route): Json[] {
     ...(isConditional(route) ? [parameter("ifMatch")] : []),
     ...(isConditional(route) || isFile(route) ? [parameter("ifNoneMatch")] : []),
     ...(route.answer === "text/event-stream" ? [parameter("lastEventId")] : []),
+    ...(route.protocol === "json-rpc" ? MCP_PARAMETERS : []),
   ];
 }
+
+/** `Accept` is not among them: by OpenAPI, the types of the answers stand for it. */
+const MCP_PARAMETERS = [parameter("mcpVersion"), parameter("mcpMethod"), parameter("mcpName")];
 
 function requestBody(route: Route, names: Names): Json {
   if (!route.body) return {};

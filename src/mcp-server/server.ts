@@ -1,4 +1,5 @@
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
+import { takesType } from "../http/accept.ts";
 import { AppError } from "../lib/app-error.ts";
 import { type McpApi, TOOLS } from "./tools.ts";
 
@@ -18,7 +19,18 @@ export async function answerMcp(request: Request, message: unknown, api: McpApi,
     // There is nothing to subscribe to: an open stream would only take a connection.
     maxSubscriptions: 0,
   });
-  return handler.fetch(request, { parsedBody: message });
+  return handler.fetch(withNamedTypes(request), { parsedBody: message });
+}
+
+const ANSWER_TYPES = ["application/json", "text/event-stream"];
+
+/** Names the types of answers in `Accept` for the package, which knows no ranges: most clients send those. */
+function withNamedTypes(request: Request): Request {
+  const accept = request.headers.get("accept");
+  if (!ANSWER_TYPES.every((type) => takesType(accept, type))) return request;
+  const headers = new Headers(request.headers);
+  headers.set("Accept", ANSWER_TYPES.join(", "));
+  return new Request(request.url, { method: request.method, headers, signal: request.signal });
 }
 
 function createServer(api: McpApi, requestId: string): McpServer {

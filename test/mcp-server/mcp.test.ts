@@ -266,6 +266,16 @@ test("a revision before the oldest is answered with the newest that has `initial
   ]);
 });
 
+test.each([
+  ["*/*", 200],
+  ["application/*, text/*", 200],
+  ["text/event-stream, application/json;q=0.9", 200],
+  ["application/json", 406],
+  ["text/event-stream;q=0, */*", 406],
+])("a client has to take both forms of an answer, by name or by range: %s is %d", async (Accept, status) => {
+  expect((await post({ Authorization: `Bearer ${await keyOf(owner)}`, Accept })).status).toBe(status);
+});
+
 test("no answer may be cached, whatever its form", async () => {
   const Authorization = `Bearer ${await keyOf(owner)}`;
   const cacheOf = async (body: unknown, headers: Record<string, string> = {}) => {

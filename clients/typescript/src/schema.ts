@@ -2893,6 +2893,12 @@ export interface components {
         payment: string;
         /** @description A signed payment of the x402 protocol, version 2, if the 402 has `PAYMENT-REQUIRED`; never together with `X-PAYMENT` */
         signedPayment: string;
+        /** @description The revision of the Model Context Protocol; without it 2025-03-26 */
+        mcpVersion: string;
+        /** @description From the revision 2026-07-28 on: the message's `method` */
+        mcpMethod: string;
+        /** @description From the revision 2026-07-28 on, where a tool is called: its name */
+        mcpName: string;
         /** @description `respond-async`: 202 at once; the answer comes with the run or the events */
         prefer: string;
     };
@@ -7444,9 +7450,13 @@ export interface operations {
                         };
                     };
                     /**
-                     * @example data: {"id":"run_0190f5e2c4a87b3d8e1f6a2b4c5d7e90","object":"chat.completion.chunk","created":1795341600,"model":"agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90","choices":[{"index":0,"delta":{"content":"Hello"},"finish_reason":null}]}
+                     * @example data: {"id":"chatcmpl-0190f5e2c4a87b3d8e1f6a2b4c5d7e90","object":"chat.completion.chunk","created":1795341600,"model":"agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90","choices":[{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":null}]}
                      *
-                     *     data: {"id":"run_0190f5e2c4a87b3d8e1f6a2b4c5d7e90","object":"chat.completion.chunk","created":1795341600,"model":"agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}
+                     *     data: {"id":"chatcmpl-0190f5e2c4a87b3d8e1f6a2b4c5d7e90","object":"chat.completion.chunk","created":1795341600,"model":"agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90","choices":[{"index":0,"delta":{"content":"A slim novel: "},"logprobs":null,"finish_reason":null}]}
+                     *
+                     *     data: {"id":"chatcmpl-0190f5e2c4a87b3d8e1f6a2b4c5d7e90","object":"chat.completion.chunk","created":1795341600,"model":"agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90","choices":[{"index":0,"delta":{"content":"it ends before the journey does."},"logprobs":null,"finish_reason":null}]}
+                     *
+                     *     data: {"id":"chatcmpl-0190f5e2c4a87b3d8e1f6a2b4c5d7e90","object":"chat.completion.chunk","created":1795341600,"model":"agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90","choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}]}
                      *
                      *     data: [DONE]
                      */
@@ -7670,11 +7680,35 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["AgentResponse"];
                     /**
-                     * @example data: {"id":"run_0190f5e2c4a87b3d8e1f6a2b4c5d7e90","object":"chat.completion.chunk","created":1795341600,"model":"agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90","choices":[{"index":0,"delta":{"content":"Hello"},"finish_reason":null}]}
+                     * @example event: response.created
+                     *     data: {"type":"response.created","sequence_number":0,"response":{"id":"resp_0190f5e2c4a87b3d8e1f6a2b4c5d7e90","object":"response","created_at":1795341600,"background":false,"error":null,"incomplete_details":null,"instructions":null,"max_output_tokens":null,"model":"agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90","output":[],"parallel_tool_calls":true,"previous_response_id":null,"store":true,"temperature":null,"text":{"format":{"type":"text"}},"tool_choice":"auto","tools":[],"top_p":null,"truncation":"auto","metadata":{},"usage":null,"status":"in_progress"}}
                      *
-                     *     data: {"id":"run_0190f5e2c4a87b3d8e1f6a2b4c5d7e90","object":"chat.completion.chunk","created":1795341600,"model":"agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}
+                     *     event: response.in_progress
+                     *     data: {"type":"response.in_progress","sequence_number":1,"response":{"id":"resp_0190f5e2c4a87b3d8e1f6a2b4c5d7e90","object":"response","created_at":1795341600,"background":false,"error":null,"incomplete_details":null,"instructions":null,"max_output_tokens":null,"model":"agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90","output":[],"parallel_tool_calls":true,"previous_response_id":null,"store":true,"temperature":null,"text":{"format":{"type":"text"}},"tool_choice":"auto","tools":[],"top_p":null,"truncation":"auto","metadata":{},"usage":null,"status":"in_progress"}}
                      *
-                     *     data: [DONE]
+                     *     event: response.output_item.added
+                     *     data: {"type":"response.output_item.added","sequence_number":2,"output_index":0,"item":{"id":"msg_0190f5e2c4a87b3d8e1f6a2b4c5d7e90","type":"message","role":"assistant","status":"in_progress","content":[]}}
+                     *
+                     *     event: response.content_part.added
+                     *     data: {"type":"response.content_part.added","sequence_number":3,"item_id":"msg_0190f5e2c4a87b3d8e1f6a2b4c5d7e90","output_index":0,"content_index":0,"part":{"type":"output_text","text":"","annotations":[],"logprobs":[]}}
+                     *
+                     *     event: response.output_text.delta
+                     *     data: {"type":"response.output_text.delta","sequence_number":4,"item_id":"msg_0190f5e2c4a87b3d8e1f6a2b4c5d7e90","output_index":0,"content_index":0,"delta":"A slim novel: ","logprobs":[]}
+                     *
+                     *     event: response.output_text.delta
+                     *     data: {"type":"response.output_text.delta","sequence_number":5,"item_id":"msg_0190f5e2c4a87b3d8e1f6a2b4c5d7e90","output_index":0,"content_index":0,"delta":"it ends before the journey does.","logprobs":[]}
+                     *
+                     *     event: response.output_text.done
+                     *     data: {"type":"response.output_text.done","sequence_number":6,"item_id":"msg_0190f5e2c4a87b3d8e1f6a2b4c5d7e90","output_index":0,"content_index":0,"text":"A slim novel: it ends before the journey does.","logprobs":[]}
+                     *
+                     *     event: response.content_part.done
+                     *     data: {"type":"response.content_part.done","sequence_number":7,"item_id":"msg_0190f5e2c4a87b3d8e1f6a2b4c5d7e90","output_index":0,"content_index":0,"part":{"type":"output_text","text":"A slim novel: it ends before the journey does.","annotations":[],"logprobs":[]}}
+                     *
+                     *     event: response.output_item.done
+                     *     data: {"type":"response.output_item.done","sequence_number":8,"output_index":0,"item":{"id":"msg_0190f5e2c4a87b3d8e1f6a2b4c5d7e90","type":"message","role":"assistant","status":"completed","content":[{"type":"output_text","text":"A slim novel: it ends before the journey does.","annotations":[],"logprobs":[]}]}}
+                     *
+                     *     event: response.completed
+                     *     data: {"type":"response.completed","sequence_number":9,"response":{"id":"resp_0190f5e2c4a87b3d8e1f6a2b4c5d7e90","object":"response","created_at":1795341600,"background":false,"error":null,"incomplete_details":null,"instructions":null,"max_output_tokens":null,"model":"agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90","output":[{"id":"msg_0190f5e2c4a87b3d8e1f6a2b4c5d7e90","type":"message","role":"assistant","status":"completed","content":[{"type":"output_text","text":"A slim novel: it ends before the journey does.","annotations":[],"logprobs":[]}]}],"parallel_tool_calls":true,"previous_response_id":null,"store":true,"temperature":null,"text":{"format":{"type":"text"}},"tool_choice":"auto","tools":[],"top_p":null,"truncation":"auto","metadata":{},"usage":{"input_tokens":21,"input_tokens_details":{"cached_tokens":0},"output_tokens":12,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":33},"status":"completed"}}
                      */
                     "text/event-stream": string;
                 };
@@ -9031,6 +9065,12 @@ export interface operations {
             header?: {
                 /** @description Identifies the request in the answer and in the host's log. One that is not 1 to 128 letters, digits, `.`, `_` and `-` is replaced */
                 "X-Request-Id"?: string;
+                /** @description The revision of the Model Context Protocol; without it 2025-03-26 */
+                "MCP-Protocol-Version"?: components["parameters"]["mcpVersion"];
+                /** @description From the revision 2026-07-28 on: the message's `method` */
+                "Mcp-Method"?: components["parameters"]["mcpMethod"];
+                /** @description From the revision 2026-07-28 on, where a tool is called: its name */
+                "Mcp-Name"?: components["parameters"]["mcpName"];
             };
             path?: never;
             cookie?: never;
