@@ -186,6 +186,12 @@ export const HEADERS = {
   retryAfter: { description: "Seconds to wait before the next try", schema: { type: "integer", minimum: 1 } },
   authenticate: text("How to authenticate"),
   etag: text("The file's version"),
+  lastModified: text("When the file was last written"),
+  lastEventId: text("Where the stream begins: the event before its first one"),
+  contentDisposition: text("A name for the archive's file"),
+  shouldRetry: text(
+    "`false`, on the OpenAI-compatible routes only: their clients should not repeat this by themselves",
+  ),
   preferenceApplied: text("`respond-async`"),
   paymentRequired: text("For clients of version 2 of the x402 protocol: base64 of JSON, if the host has a facilitator"),
   // Each of them by itself: ogen takes two headers of one component for one, and its code does not compile.

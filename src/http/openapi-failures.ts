@@ -11,6 +11,8 @@ interface Failure {
   headers?: HeaderRefs;
 }
 const WAIT: HeaderRefs = { "Retry-After": "retryAfter" };
+/** Of failures that a repetition does not help. */
+const FINAL: HeaderRefs = { "X-Should-Retry": "shouldRetry" };
 /** About what is stored for a repetition with the same Idempotency-Key. */
 const KEPT: HeaderRefs = { "Idempotent-Replayed": "replayed" };
 
@@ -90,25 +92,25 @@ export const FAILURES = {
     "budget_exceeded",
     "A limit of what models may take is reached; Retry-After is the end of its day or month (UTC)",
     "tokensPerDay: the agent has used 9500 of 10000 tokens today, and this may take 4097 more: raise the agent's limit, or try again after 2026-11-23T00:00:00.000Z",
-    { ...WAIT, ...KEPT },
+    { ...WAIT, ...KEPT, ...FINAL },
   ),
   internal_error: failure(
     "internal_error",
     "A fault of the host",
     "something went wrong on this host; its log has the details under this request id",
   ),
-  model_error: failure("model_error", "The model failed", "the model server cannot be reached", KEPT),
+  model_error: failure("model_error", "The model failed", "the model server cannot be reached", { ...KEPT, ...FINAL }),
   output_invalid: failure(
     "output_invalid",
     "The model did not answer in the form that was asked for",
     "the model did not answer in the form that was asked for: it is not JSON; ask in other words, simplify the schema, or give the agent a stronger model",
-    KEPT,
+    { ...KEPT, ...FINAL },
   ),
   loop_detected: failure(
     "loop_detected",
     "The agent made the same call again and again",
     "the agent called now 5 times with the same input and the same result; ask it in other words, or give it a stronger model",
-    KEPT,
+    { ...KEPT, ...FINAL },
   ),
   instance_not_ready: failure(
     "instance_not_ready",

@@ -12,11 +12,21 @@ export function tidy(json: z.core.JSONSchema.BaseSchema, schema: z.core.$ZodType
   const [only, other] = forms;
   const { discriminator } = schema.def;
   if (only && !other) Object.assign(json, only, rest);
+  else if (forms.every(({ $ref }) => $ref !== undefined)) {
+    const mapping = forms.map(({ $ref }, at) => valuesOf(schema, at).map((value) => [value, $ref]));
+    json.discriminator = { propertyName: discriminator, mapping: Object.fromEntries(mapping.flat()) };
+    return;
+  }
   // Where one of the forms may leave out what tells them apart, a value may have several. One with a name never does.
   else if (forms.some(({ $ref, required }) => !$ref && !required?.includes(discriminator))) json.anyOf = forms;
   else return;
   delete json.oneOf;
 }
+
+/** The values that tell this form from the union's others. */
+const valuesOf = ({ def: { options, discriminator } }: z.ZodDiscriminatedUnion, at: number): unknown[] => [
+  ...(options[at]?._zod.propValues?.[discriminator] ?? []),
+];
 
 /**
  * Makes forms of the types of a schema that has several besides null, also within it: Go's generators of clients refuse a

@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { Access } from "../limits/caller.ts";
 import {
   HEADERS,
+  type HeaderRefs,
   headers,
   type Json,
   PARAMETERS,
@@ -187,7 +188,8 @@ function successes(route: Route, names: Names, schemas: Record<string, Json>): J
   const paid = isPaid(route)
     ? ({ "X-PAYMENT-RESPONSE": "paymentResponse", "PAYMENT-RESPONSE": "signedPaymentResponse" } as const)
     : {};
-  const shared = headers({ ...replayed, ...paid, ...(isFile(route) ? { ETag: "etag" } : {}) });
+  const own = { ...(isFile(route) && ({ ETag: "etag" } as const)), ...headersOf(answer) };
+  const shared = headers({ ...replayed, ...paid, ...own });
   const success = { ...shared, content };
   return {
     [status]: { description: mayStream(route) ? "Success; as events where `stream` is true" : "Success", ...success },
@@ -205,6 +207,13 @@ function successes(route: Route, names: Names, schemas: Record<string, Json>): J
         }
       : {}),
   };
+}
+
+/** The headers of an answer that is not JSON. */
+function headersOf(answer: Route["answer"]): HeaderRefs {
+  if (answer === "text/plain") return { "Last-Modified": "lastModified" };
+  if (answer === "text/event-stream") return { "Last-Event-ID": "lastEventId" };
+  return answer === "application/gzip" ? { "Content-Disposition": "contentDisposition" } : {};
 }
 
 const failures = (route: Route): Json =>

@@ -272,6 +272,20 @@ test("every body and every success has an example, which fits its schema, and no
   }
 });
 
+test("an agent's events are told apart by their type, and each type names the form that describes it", () => {
+  const { oneOf, discriminator } = resolve("#/components/schemas/AgentEvent") as {
+    oneOf: { $ref: string }[];
+    discriminator: { propertyName: string; mapping: Record<string, string> };
+  };
+  expect(discriminator.propertyName).toBe("type");
+  const typesOf = ($ref: string): string[] => {
+    const { properties } = resolve($ref) as { properties: { type: { const?: string; enum?: string[] } } };
+    return properties.type.enum ?? [properties.type.const ?? ""];
+  };
+  const described = oneOf.flatMap(({ $ref }) => typesOf($ref).map((type) => [type, $ref]));
+  expect(discriminator.mapping).toEqual(Object.fromEntries(described));
+});
+
 test("an event stream names the schema of its events' data, and every event of its example fits it", () => {
   const { responses } = operationAt("/v1/instances/{instanceId}/agents/{agentId}/events", "get");
   const { "text/event-stream": stream } = responses["200"]?.content ?? {};

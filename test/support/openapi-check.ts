@@ -32,7 +32,10 @@ export interface OpenApi {
 }
 
 /** Headers about a single response: if one is present, the document must describe it. */
-const TELLING = ["etag", "idempotent-replayed", "preference-applied", "retry-after", "www-authenticate"];
+const TELLING = [
+  ...["etag", "last-modified", "content-disposition", "last-event-id", "x-should-retry"],
+  ...["idempotent-replayed", "preference-applied", "retry-after", "www-authenticate"],
+];
 
 /** Creates the check of a document. Records are closed: a field that it does not describe is an error. */
 export function openApiCheck({ paths, components }: OpenApi): OpenApiCheck {

@@ -2328,7 +2328,10 @@ export interface components {
             runId: string;
             /** @example conv_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
             conversationId: string;
-            /** @enum {string} */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
             type: "run.queued" | "run.started" | "run.restarted" | "run.resumed" | "run.completed" | "run.cancelled";
         };
         RunWaitingEvent: {
@@ -2342,7 +2345,10 @@ export interface components {
             runId: string;
             /** @example conv_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
             conversationId: string;
-            /** @constant */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
             type: "run.waiting";
             calls: {
                 toolCallId: string;
@@ -2365,7 +2371,10 @@ export interface components {
             runId: string;
             /** @example conv_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
             conversationId: string;
-            /** @constant */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
             type: "message.delta";
             /** @description More of the answer's text */
             delta: string;
@@ -2381,7 +2390,10 @@ export interface components {
             runId: string;
             /** @example conv_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
             conversationId: string;
-            /** @constant */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
             type: "tool.started";
             toolCallId: string;
             name: string;
@@ -2408,7 +2420,10 @@ export interface components {
             runId: string;
             /** @example conv_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
             conversationId: string;
-            /** @constant */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
             type: "tool.completed";
             toolCallId: string;
             name: string;
@@ -2426,7 +2441,10 @@ export interface components {
             runId: string;
             /** @example conv_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
             conversationId: string;
-            /** @constant */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
             type: "context.compacted";
             /**
              * @description The first message that is new in the summary
@@ -2454,7 +2472,10 @@ export interface components {
             runId: string;
             /** @example conv_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
             conversationId: string;
-            /** @constant */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
             type: "context.compaction_failed";
             reason: string;
         };
@@ -2469,7 +2490,10 @@ export interface components {
             runId: string;
             /** @example conv_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
             conversationId: string;
-            /** @constant */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
             type: "plan.updated";
             items: {
                 text: string;
@@ -2487,7 +2511,10 @@ export interface components {
             runId: string;
             /** @example conv_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
             conversationId: string;
-            /** @constant */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
             type: "delegation.started";
             toolCallId: string;
             /** @description The runs that the call waits for */
@@ -2514,7 +2541,10 @@ export interface components {
             runId: string;
             /** @example conv_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
             conversationId: string;
-            /** @enum {string} */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
             type: "approval.requested" | "approval.decided";
             approval: components["schemas"]["Approval"];
         };
@@ -2529,7 +2559,10 @@ export interface components {
             runId: string;
             /** @example conv_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
             conversationId: string;
-            /** @constant */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
             type: "message.completed";
             message: components["schemas"]["Message"];
         };
@@ -2544,7 +2577,10 @@ export interface components {
             runId: string;
             /** @example conv_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
             conversationId: string;
-            /** @constant */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
             type: "run.failed";
             error: {
                 code: string;
@@ -2558,7 +2594,10 @@ export interface components {
             agentId: string;
             /** Format: date-time */
             createdAt: string;
-            /** @enum {string} */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
             type: "schedule.failing" | "schedule.disabled";
             /** @example sch_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
             scheduleId: string;
@@ -2573,7 +2612,10 @@ export interface components {
             agentId: string;
             /** Format: date-time */
             createdAt: string;
-            /** @constant */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
             type: "budget.warning";
             /**
              * @description Whose limit it is
@@ -2595,7 +2637,10 @@ export interface components {
             agentId: string;
             /** Format: date-time */
             createdAt: string;
-            /** @enum {string} */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
             type: "agent.updated" | "agent.deleted";
         };
         McpChangedEvent: {
@@ -2605,7 +2650,10 @@ export interface components {
             agentId: string;
             /** Format: date-time */
             createdAt: string;
-            /** @constant */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
             type: "mcp.changed";
             /** @example mcp_0190f5e2c4a87b3d8e1f6a2b4c5d7e90 */
             serverId: string;
@@ -2624,7 +2672,10 @@ export interface components {
             agentId: string;
             /** Format: date-time */
             createdAt: string;
-            /** @constant */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
             type: "instance.status";
             status: string;
         };
@@ -2635,7 +2686,10 @@ export interface components {
             agentId: string;
             /** Format: date-time */
             createdAt: string;
-            /** @constant */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
             type: "instance.runway";
             reason: string;
             secondsLeft: number;
@@ -2837,6 +2891,7 @@ export interface components {
                 "X-Request-Id": components["headers"]["requestId"];
                 "Retry-After": components["headers"]["retryAfter"];
                 "Idempotent-Replayed": components["headers"]["replayed"];
+                "X-Should-Retry": components["headers"]["shouldRetry"];
                 [name: string]: unknown;
             };
             content: {
@@ -2849,6 +2904,7 @@ export interface components {
             headers: {
                 "X-Request-Id": components["headers"]["requestId"];
                 "Idempotent-Replayed": components["headers"]["replayed"];
+                "X-Should-Retry": components["headers"]["shouldRetry"];
                 [name: string]: unknown;
             };
             content: {
@@ -2872,6 +2928,7 @@ export interface components {
             headers: {
                 "X-Request-Id": components["headers"]["requestId"];
                 "Idempotent-Replayed": components["headers"]["replayed"];
+                "X-Should-Retry": components["headers"]["shouldRetry"];
                 [name: string]: unknown;
             };
             content: {
@@ -2914,6 +2971,14 @@ export interface components {
         authenticate: string;
         /** @description The file's version */
         etag: string;
+        /** @description When the file was last written */
+        lastModified: string;
+        /** @description Where the stream begins: the event before its first one */
+        lastEventId: string;
+        /** @description A name for the archive's file */
+        contentDisposition: string;
+        /** @description `false`, on the OpenAI-compatible routes only: their clients should not repeat this by themselves */
+        shouldRetry: string;
         /** @description `respond-async` */
         preferenceApplied: string;
         /** @description For clients of version 2 of the x402 protocol: base64 of JSON, if the host has a facilitator */
@@ -4763,6 +4828,7 @@ export interface operations {
                 headers: {
                     "X-Request-Id": components["headers"]["requestId"];
                     ETag: components["headers"]["etag"];
+                    "Last-Modified": components["headers"]["lastModified"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4779,6 +4845,7 @@ export interface operations {
                 headers: {
                     "X-Request-Id": components["headers"]["requestId"];
                     ETag: components["headers"]["etag"];
+                    "Last-Modified": components["headers"]["lastModified"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -4942,6 +5009,7 @@ export interface operations {
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["requestId"];
+                    "Content-Disposition": components["headers"]["contentDisposition"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6448,6 +6516,7 @@ export interface operations {
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["requestId"];
+                    "Last-Event-ID": components["headers"]["lastEventId"];
                     [name: string]: unknown;
                 };
                 content: {
