@@ -62,7 +62,7 @@ export function createCall(
       const read = await bytes();
       const { body: form = NO_FIELDS } = route;
       if (typeof form === "string") return read;
-      const fields = () => parse(form, parseJson(read, request.headers.get("content-type")));
+      const fields = () => parse(form, parseJson(read, request.headers));
       if (caller === null) return fields();
       const turn = parts.turns.enter(caller.accountId);
       if (turn) await turn;

@@ -31,12 +31,15 @@ export const trimmedText = (min: number, max: number) => {
     .meta({ minLength: min, maxLength: max, pattern: LABEL, examples: ["Ada"] });
 };
 
+const WELL_FORMED = "text of whole characters, without half of a surrogate pair";
+
 /** Text that is not blank, of at most `max` code points; not trimmed. */
 export const spokenText = (max: number) => {
   const expected = `text that is not blank, at most ${max} characters`;
   return z
     .string({ error: expected })
-    .refine((text) => text.isWellFormed() && text.trim() !== "" && codePoints(text) <= max, { error: expected })
+    .refine((text) => text.isWellFormed(), { error: WELL_FORMED })
+    .refine((text) => text.trim() !== "" && codePoints(text) <= max, { error: expected })
     .meta({ minLength: 1, maxLength: max, pattern: "\\S", examples: ["What should I read on a train?"] });
 };
 

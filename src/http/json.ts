@@ -10,9 +10,13 @@ const MAX_ESCAPES = MAX_BODY_BYTES / 2;
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 /** Parses a JSON body; an empty one is `{}`. Throws `invalid_request` for another content type, encoding or syntax. */
-export function parseJson(bytes: Uint8Array, contentType: string | null): unknown {
+export function parseJson(bytes: Uint8Array, headers: Headers): unknown {
   if (bytes.byteLength === 0) return {};
-  const type = contentType?.split(";", 1)[0]?.trim().toLowerCase();
+  const encoding = headers.get("content-encoding")?.trim().toLowerCase() ?? "identity";
+  if (encoding !== "identity") {
+    throw new AppError("invalid_request", "Content-Encoding: expected none: a body is not unpacked here");
+  }
+  const type = headers.get("content-type")?.split(";", 1)[0]?.trim().toLowerCase();
   if (type !== "application/json") {
     throw new AppError("invalid_request", "Content-Type: expected application/json");
   }

@@ -103,6 +103,15 @@ describe("the error envelope is on", () => {
     },
   );
 
+  test("a body that is packed, which the answer says", async () => {
+    const packed = { "Content-Type": "application/json", "Content-Encoding": "gzip" };
+    const answer = await post("/v1/instances", Bun.gzipSync('{"name":"one"}'), packed);
+    expectEnvelope(answer, 400, "invalid_request");
+    expect(answer.body.error.message).toBe("Content-Encoding: expected none: a body is not unpacked here");
+    const plain = { ...packed, "Content-Encoding": "identity" };
+    expect((await post("/v1/instances", '{"name":"two"}', plain)).status).toBe(201);
+  });
+
   test.each(["application/json;charset=UTF-8", "APPLICATION/JSON", "application/json ; x=y"])(
     "no body with the Content-Type %p",
     async (type) => {

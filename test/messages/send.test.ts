@@ -95,6 +95,12 @@ test("a message's length is counted in code points, and it cannot be blank", asy
   for (const body of bodies) expect((await it.person.ask("POST", it.at("/messages"), body)).status).toBe(400);
 });
 
+test("a message with half of a surrogate pair is refused for that, not for its length", async () => {
+  const { status, body } = await it.person.ask("POST", it.at("/messages"), { message: "\ud83d lonely" });
+  const message = "message: expected text of whole characters, without half of a surrogate pair";
+  expect([status, body.error.message]).toEqual([400, message]);
+});
+
 test("text is returned exactly as it was written", async () => {
   const text = '  two\r\n lines, "quotes", \\ back\u2028slash \u0000 🎈  ';
   it.when(text, { kind: "text", tokens: ["a\nb\r\n\r\nc", "\u2028\u0007 ", "🎈", "data: x\n\n"] });
