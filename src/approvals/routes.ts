@@ -96,7 +96,7 @@ export function approvalRoutes({ approvals, rules, instances }: ApprovalRoutePar
       access: "approve",
       bound: "record",
       body: DecisionInput,
-      example: { decision: "approve", inputHash: "0".repeat(64), note: "Only one, please." },
+      example: { decision: "approve", inputHash: "0".repeat(64) },
       answer: ApprovalRecord,
       errors: ["conflict"],
       reread: { by: oneApproval, id: "approvalId" },

@@ -3,7 +3,10 @@ import type { Json } from "./openapi-components.ts";
 /** A time in examples. */
 const AT = "2026-11-22T10:00:00.000Z";
 
-/** What fields look like in examples, by name, or by record and name, where their schemas do not say it. */
+/**
+ * What fields look like in examples, by name, or by operation or record and name, where their schemas do not say it;
+ * undefined is for a field that is not shown.
+ */
 const VALUES: Record<string, unknown> = {
   sent: true,
   expiresInSeconds: 600,
@@ -15,6 +18,11 @@ const VALUES: Record<string, unknown> = {
   "Key.name": "laptop",
   "Key.instanceId": null,
   "Key.expiresAt": null,
+  "createKey.name": "laptop",
+  "createKey.instanceId": null,
+  "createKey.expiresAt": null,
+  "createKey.lastUsedAt": null,
+  expiresAt: "2026-11-23T10:00:00.000Z",
   name: "Ada",
   hasMore: false,
   nextCursor: null,
@@ -29,6 +37,7 @@ const VALUES: Record<string, unknown> = {
   files: { "SOUL.md": "You are a warm, well-read librarian. Answer in two sentences." },
   "ListedAgent.files": ["AGENTS.md", "SOUL.md"],
   "File.name": "notes/today.md",
+  "deleteAgentFile.name": "notes/today.md",
   size: 27,
   "Tool.name": "write_file",
   "Tool.description": "Writes a file of the workspace",
@@ -43,12 +52,16 @@ const VALUES: Record<string, unknown> = {
   questions: null,
   answers: null,
   decidedAt: null,
+  "decideApproval.status": "approved",
+  "decideApproval.decidedBy": "Ada Lovelace",
+  "decideApproval.decidedAt": AT,
   "ApprovalRule.host": "shop.example.org:443",
   "ApprovalRule.method": "POST",
   "Schedule.name": "Morning",
   "Schedule.message": "Suggest a poem.",
   "Schedule.cron": "0 8 * * *",
   "Schedule.everySeconds": null,
+  everySeconds: 1800,
   timeZone: "Europe/Berlin",
   activeHours: null,
   "Agent.heartbeat": null,
@@ -58,6 +71,10 @@ const VALUES: Record<string, unknown> = {
   failuresInARow: 0,
   "ScheduleSlot.reason": null,
   messageCount: 2,
+  "createAgentConversation.messageCount": 0,
+  "createAgentConversation.isDefault": false,
+  "forkConversation.isDefault": false,
+  "Conversation.origin": { type: "user", id: null },
   role: "agent",
   "Message.message": "A slim novel: it ends before the journey does.",
   "Message.sender": { type: "agent", id: "agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90", name: "Ada" },
@@ -67,7 +84,13 @@ const VALUES: Record<string, unknown> = {
   "Run.status": "completed",
   "Agent.model": null,
   "ListedAgent.model": null,
+  "importInstanceAgent.model": null,
   "Run.model": "local:smollm2-135m-instruct",
+  "AgentContext.model": "local:smollm2-135m-instruct",
+  "ModelUsage.model": "local:smollm2-135m-instruct",
+  "ModelUsage.agentId": undefined,
+  "ModelUsage.instanceId": undefined,
+  "ModelUsage.day": undefined,
   waitingFor: null,
   error: null,
   "Transaction.type": "usage",
@@ -96,6 +119,7 @@ const VALUES: Record<string, unknown> = {
   "Skill.name": "weather",
   "ListedSkill.name": "weather",
   "InstanceSkill.name": "weather",
+  "deleteInstanceSkill.name": "weather",
   "Skill.files": ["SKILL.md"],
   description: "Looks up the weather at a place",
   version: "1.0.0",
@@ -109,6 +133,7 @@ const VALUES: Record<string, unknown> = {
   missingTools: [],
   keys: ["API_TOKEN"],
   "Secret.key": "API_TOKEN",
+  "deleteInstanceSecret.key": "API_TOKEN",
   "Model.id": "agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
   id: "chatcmpl-0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
   "AgentResponse.id": "resp_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
@@ -132,32 +157,42 @@ const VALUES: Record<string, unknown> = {
   tool_choice: "auto",
   "Accepted.status": "queued",
   status: "completed",
+  "createEmbedding.model": "local:all-minilm-l6-v2",
   index: 0,
   embedding: [0.013, -0.052, 0.031],
   model: "agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
 };
 
 /**
- * An example of what a schema describes, made of those of its fields, so that it always fits: the schema's own, else the
- * one of VALUES, else what its type allows. `schemas` are the components that it may refer to.
+ * An example of what a schema describes in an operation, made of those of its fields, so that it always fits: the
+ * schema's own, else the one of VALUES, else what its type allows. `schemas` are the components that it may refer to.
  */
-export function exampleOf(schema: Json, schemas: Record<string, Json>, name = "", record = ""): unknown {
+export function exampleOf(
+  schema: Json,
+  schemas: Record<string, Json>,
+  operation: string,
+  name = "",
+  record = "",
+): unknown {
   const { $ref, type, items, properties, format } = schema as Schema;
   if ($ref !== undefined) {
     const of = $ref.split("/").at(-1) ?? "";
-    return exampleOf(schemas[of] ?? {}, schemas, name, of);
+    return exampleOf(schemas[of] ?? {}, schemas, operation, name, of);
   }
-  const key = [`${record}.${name}`, name].find((key) => Object.hasOwn(VALUES, key));
+  const key = [`${operation}.${name}`, `${record}.${name}`, name].find((key) => Object.hasOwn(VALUES, key));
   if (key !== undefined && suits(VALUES[key], schema as Schema)) return VALUES[key];
   const [given] = [schema.const ?? [], schema.default ?? [], schema.examples ?? schema.enum ?? []].flat();
   if (given !== undefined) return given;
   const [first] = ((schema.anyOf ?? schema.oneOf ?? []) as Json[]).filter((one) => one.type !== "null");
-  if (first && !properties) return exampleOf(first, schemas, name, record);
+  if (first && !properties) return exampleOf(first, schemas, operation, name, record);
   if (properties) {
-    const shown = Object.entries(properties).map(([field, of]) => [field, exampleOf(of, schemas, field, record)]);
+    const shown = Object.entries(properties).map(([field, of]) => [
+      field,
+      exampleOf(of, schemas, operation, field, record),
+    ]);
     return Object.fromEntries(shown.filter(([, value]) => value !== undefined));
   }
-  if (items) return [exampleOf(items, schemas, name, record)];
+  if (items) return [exampleOf(items, schemas, operation, name, record)];
   if (format === "date-time") return AT;
   return { object: {}, boolean: true, integer: 1, number: 1, string: "text" }[String(type)] ?? null;
 }

@@ -176,7 +176,7 @@ function successes(route: Route, names: Names, schemas: Record<string, Json>): J
   const content: Json = {};
   if (answer instanceof z.ZodType) {
     const schema = schemaOf(answer, "output", names);
-    content["application/json"] = { schema, example: exampleOf(schema, schemas) };
+    content["application/json"] = { schema, example: exampleOf(schema, schemas, route.name) };
   }
   if (answer === "text/plain")
     content[answer] = { schema: { type: "string" }, example: "# Notes\n\nTrains on Sundays.\n" };
@@ -201,7 +201,10 @@ function successes(route: Route, names: Names, schemas: Record<string, Json>): J
             description: "Accepted, for `Prefer: respond-async`",
             ...headers({ ...replayed, "Preference-Applied": "preferenceApplied" }),
             content: {
-              "application/json": { schema: refTo("Accepted"), example: exampleOf(refTo("Accepted"), schemas) },
+              "application/json": {
+                schema: refTo("Accepted"),
+                example: exampleOf(refTo("Accepted"), schemas, route.name),
+              },
             },
           },
         }

@@ -39,7 +39,12 @@ const Message = z.lazy(() =>
     })
     .meta({ description: "A request or a notification of the Model Context Protocol" }),
 );
-const Answer = z.lazy(() => z.looseObject({ jsonrpc: z.literal("2.0") }).meta({ description: "The answer to it" }));
+const Answer = z.lazy(() =>
+  z.looseObject({ jsonrpc: z.literal("2.0") }).meta({
+    description: "The answer to it",
+    examples: [{ jsonrpc: "2.0", id: 1, result: { tools: [] } }],
+  }),
+);
 
 /** A route's error as a tool says it: its callers know agents by their ids alone, and continue lists by a `cursor`. */
 function inToolsWords(error: unknown): unknown {

@@ -272,6 +272,24 @@ test("every body and every success has an example, which fits its schema, and no
   }
 });
 
+test.each<[string, string, object, string[]?]>([
+  ["/v1/instances/{instanceId}/secrets/{key}", "delete", { key: "API_TOKEN" }],
+  ["/v1/instances/{instanceId}/skills/{name}", "delete", { name: "weather" }],
+  ["/v1/instances/{instanceId}/agents/{agentId}/files/{file}", "delete", { name: "notes/today.md" }],
+  ["/v1/embeddings", "post", { model: "local:all-minilm-l6-v2" }],
+  ["/v1/approvals/{approvalId}/decision", "post", { status: "approved", decidedBy: expect.any(String) }],
+  ["/v1/auth/keys", "post", { lastUsedAt: null, expiresAt: null }],
+  ["/v1/instances/{instanceId}/agents/{agentId}/conversations", "post", { isDefault: false, messageCount: 0 }],
+  ["/v1/instances/{instanceId}/import", "post", { model: null, heartbeat: { everySeconds: 1800 } }],
+  ["/v1/usage", "get", { data: [{ model: "local:smollm2-135m-instruct" }] }, ["agentId", "instanceId", "day"]],
+  ["/v1/mcp", "post", { result: {} }],
+])("the example of %s %s is an answer that there may be", (path, method, shown, never = []) => {
+  const [[, success] = []] = Object.entries(operationAt(path, method).responses);
+  const example = success?.content?.["application/json"]?.example;
+  expect(example).toMatchObject(shown);
+  for (const field of never) expect(JSON.stringify(example)).not.toContain(`"${field}"`);
+});
+
 test("an agent's events are told apart by their type, and each type names the form that describes it", () => {
   const { oneOf, discriminator } = resolve("#/components/schemas/AgentEvent") as {
     oneOf: { $ref: string }[];

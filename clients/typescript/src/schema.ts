@@ -3093,7 +3093,7 @@ export interface operations {
                      * @example {
                      *       "token": "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiJhY2N0In0.c2lnbmF0dXJl",
                      *       "tokenType": "Bearer",
-                     *       "expiresAt": "2026-11-22T10:00:00.000Z",
+                     *       "expiresAt": "2026-11-23T10:00:00.000Z",
                      *       "account": {
                      *         "accountId": "acct_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
                      *         "email": "ada@example.org",
@@ -3170,7 +3170,7 @@ export interface operations {
                      * @example {
                      *       "token": "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiJhY2N0In0.c2lnbmF0dXJl",
                      *       "tokenType": "Bearer",
-                     *       "expiresAt": "2026-11-22T10:00:00.000Z",
+                     *       "expiresAt": "2026-11-23T10:00:00.000Z",
                      *       "account": {
                      *         "accountId": "acct_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
                      *         "email": "ada@example.org",
@@ -3439,17 +3439,17 @@ export interface operations {
                     /**
                      * @example {
                      *       "keyId": "key_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
-                     *       "name": "Ada",
+                     *       "name": "laptop",
                      *       "prefix": "rst_live_Q2hhbm",
                      *       "scopes": [
                      *         "read",
                      *         "write",
                      *         "chat"
                      *       ],
-                     *       "instanceId": "inst_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *       "instanceId": null,
                      *       "createdAt": "2026-11-22T10:00:00.000Z",
-                     *       "expiresAt": "2026-11-22T10:00:00.000Z",
-                     *       "lastUsedAt": "2026-11-22T10:00:00.000Z",
+                     *       "expiresAt": null,
+                     *       "lastUsedAt": null,
                      *       "key": "rst_live_Q2hhbmdlTWVQbGVhc2VDaGFuZ2VNZVBsZWFzZUNoYW5nZU1l"
                      *     }
                      */
@@ -4201,10 +4201,7 @@ export interface operations {
                      * @example {
                      *       "data": [
                      *         {
-                     *           "agentId": "agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
-                     *           "instanceId": "inst_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
-                     *           "model": "agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
-                     *           "day": "2026-11-22",
+                     *           "model": "local:smollm2-135m-instruct",
                      *           "runs": 1,
                      *           "modelCalls": 1,
                      *           "promptTokens": 21,
@@ -4967,7 +4964,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "name": "Ada",
+                     *       "name": "notes/today.md",
                      *       "deleted": true
                      *     }
                      */
@@ -5063,7 +5060,7 @@ export interface operations {
                      *       "name": "Ada",
                      *       "slug": "ada",
                      *       "displayName": "Ada",
-                     *       "model": "agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *       "model": null,
                      *       "modelLimits": {
                      *         "tokensPerDay": null,
                      *         "tokensPerMonth": null,
@@ -5072,7 +5069,7 @@ export interface operations {
                      *       },
                      *       "tools": {},
                      *       "heartbeat": {
-                     *         "everySeconds": 1,
+                     *         "everySeconds": 1800,
                      *         "timeZone": "Europe/Berlin",
                      *         "activeHours": null
                      *       },
@@ -5117,17 +5114,17 @@ export interface operations {
                      *             "method": null
                      *           }
                      *         ],
-                     *         "model": "agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *         "model": null,
                      *         "schedules": [
                      *           {
                      *             "name": "Ada",
                      *             "cron": null,
-                     *             "everySeconds": null,
+                     *             "everySeconds": 1800,
                      *             "timeZone": "Europe/Berlin"
                      *           }
                      *         ],
                      *         "heartbeat": {
-                     *           "everySeconds": 1,
+                     *           "everySeconds": 1800,
                      *           "timeZone": "Europe/Berlin",
                      *           "activeHours": null
                      *         },
@@ -5367,7 +5364,7 @@ export interface operations {
                      *           "note": null,
                      *           "decidedBy": null,
                      *           "decidedAt": null,
-                     *           "expiresAt": "2026-11-22T10:00:00.000Z",
+                     *           "expiresAt": "2026-11-23T10:00:00.000Z",
                      *           "createdAt": "2026-11-22T10:00:00.000Z"
                      *         }
                      *       ],
@@ -5433,7 +5430,7 @@ export interface operations {
                      *       "note": null,
                      *       "decidedBy": null,
                      *       "decidedAt": null,
-                     *       "expiresAt": "2026-11-22T10:00:00.000Z",
+                     *       "expiresAt": "2026-11-23T10:00:00.000Z",
                      *       "createdAt": "2026-11-22T10:00:00.000Z"
                      *     }
                      */
@@ -5466,8 +5463,7 @@ export interface operations {
                 /**
                  * @example {
                  *       "decision": "approve",
-                 *       "inputHash": "0000000000000000000000000000000000000000000000000000000000000000",
-                 *       "note": "Only one, please."
+                 *       "inputHash": "0000000000000000000000000000000000000000000000000000000000000000"
                  *     }
                  */
                 "application/json": {
@@ -5497,7 +5493,7 @@ export interface operations {
                      * @example {
                      *       "approvalId": "appr_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
                      *       "kind": "tool",
-                     *       "status": "open",
+                     *       "status": "approved",
                      *       "instanceId": "inst_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
                      *       "agentId": "agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
                      *       "runId": "run_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
@@ -5513,9 +5509,9 @@ export interface operations {
                      *       "questions": null,
                      *       "answers": null,
                      *       "note": null,
-                     *       "decidedBy": null,
-                     *       "decidedAt": null,
-                     *       "expiresAt": "2026-11-22T10:00:00.000Z",
+                     *       "decidedBy": "Ada Lovelace",
+                     *       "decidedAt": "2026-11-22T10:00:00.000Z",
+                     *       "expiresAt": "2026-11-23T10:00:00.000Z",
                      *       "createdAt": "2026-11-22T10:00:00.000Z"
                      *     }
                      */
@@ -5669,7 +5665,7 @@ export interface operations {
                      *           "isDefault": true,
                      *           "origin": {
                      *             "type": "user",
-                     *             "id": "chatcmpl-0190f5e2c4a87b3d8e1f6a2b4c5d7e90"
+                     *             "id": null
                      *           },
                      *           "messageCount": 2,
                      *           "createdAt": "2026-11-22T10:00:00.000Z",
@@ -5736,12 +5732,12 @@ export interface operations {
                      *       "conversationId": "conv_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
                      *       "agentId": "agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
                      *       "title": null,
-                     *       "isDefault": true,
+                     *       "isDefault": false,
                      *       "origin": {
                      *         "type": "user",
-                     *         "id": "chatcmpl-0190f5e2c4a87b3d8e1f6a2b4c5d7e90"
+                     *         "id": null
                      *       },
-                     *       "messageCount": 2,
+                     *       "messageCount": 0,
                      *       "createdAt": "2026-11-22T10:00:00.000Z",
                      *       "updatedAt": "2026-11-22T10:00:00.000Z"
                      *     }
@@ -5792,7 +5788,7 @@ export interface operations {
                      *       "isDefault": true,
                      *       "origin": {
                      *         "type": "user",
-                     *         "id": "chatcmpl-0190f5e2c4a87b3d8e1f6a2b4c5d7e90"
+                     *         "id": null
                      *       },
                      *       "messageCount": 2,
                      *       "createdAt": "2026-11-22T10:00:00.000Z",
@@ -5897,7 +5893,7 @@ export interface operations {
                      *       "isDefault": true,
                      *       "origin": {
                      *         "type": "user",
-                     *         "id": "chatcmpl-0190f5e2c4a87b3d8e1f6a2b4c5d7e90"
+                     *         "id": null
                      *       },
                      *       "messageCount": 2,
                      *       "createdAt": "2026-11-22T10:00:00.000Z",
@@ -5964,10 +5960,10 @@ export interface operations {
                      *       "conversationId": "conv_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
                      *       "agentId": "agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
                      *       "title": null,
-                     *       "isDefault": true,
+                     *       "isDefault": false,
                      *       "origin": {
                      *         "type": "user",
-                     *         "id": "chatcmpl-0190f5e2c4a87b3d8e1f6a2b4c5d7e90"
+                     *         "id": null
                      *       },
                      *       "messageCount": 2,
                      *       "createdAt": "2026-11-22T10:00:00.000Z",
@@ -6015,7 +6011,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "model": "agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *       "model": "local:smollm2-135m-instruct",
                      *       "contextTokens": 1,
                      *       "pieces": [
                      *         {
@@ -7987,7 +7983,7 @@ export interface operations {
                      *           ]
                      *         }
                      *       ],
-                     *       "model": "agt_0190f5e2c4a87b3d8e1f6a2b4c5d7e90",
+                     *       "model": "local:all-minilm-l6-v2",
                      *       "usage": {
                      *         "prompt_tokens": 21,
                      *         "total_tokens": 33
@@ -8345,7 +8341,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "name": "Ada",
+                     *       "name": "weather",
                      *       "deleted": true
                      *     }
                      */
@@ -8507,7 +8503,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "key": "rst_live_Q2hhbmdlTWVQbGVhc2VDaGFuZ2VNZVBsZWFzZUNoYW5nZU1l",
+                     *       "key": "API_TOKEN",
                      *       "deleted": true
                      *     }
                      */
@@ -8551,7 +8547,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "authorizationUrl": "https://auth.example.com/authorize?client_id=roost&state=of-this-authorization",
-                     *       "expiresAt": "2026-11-22T10:00:00.000Z"
+                     *       "expiresAt": "2026-11-23T10:00:00.000Z"
                      *     }
                      */
                     "application/json": {
@@ -9186,7 +9182,11 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "jsonrpc": "2.0"
+                     *       "jsonrpc": "2.0",
+                     *       "id": 1,
+                     *       "result": {
+                     *         "tools": []
+                     *       }
                      *     }
                      */
                     "application/json": {
