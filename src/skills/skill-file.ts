@@ -69,35 +69,6 @@ function splitFrontMatter(text: string): { frontMatter: string; body: string } {
   };
 }
 
-/** Not `<<`, which merges: several may stand in a mapping. */
-const KEY = /^("[^"]*"|'[^']*'|[^\s"'[{#<-][^:]*):(?:\s+([^#]?)|$)/;
-
-/**
- * YAML forbids a key that stands twice in a mapping, of which the parser takes the last. Looks at mappings of a key on each
- * line; what belongs to a value, such as its further lines, is indented more than its key.
- */
-function refuseTwice(yaml: string): void {
-  const mappings = [{ indentation: 0, keys: new Set<string>() }];
-  let isOpened = false;
-  for (const line of yaml.split("\n")) {
-    const text = line.trimStart();
-    if (text === "" || text.startsWith("#")) continue;
-    const indentation = line.length - text.length;
-    while (mappings.length > 1 && (mappings.at(-1)?.indentation ?? 0) > indentation) mappings.pop();
-    if (indentation > (mappings.at(-1)?.indentation ?? 0)) {
-      if (!isOpened) continue;
-      mappings.push({ indentation, keys: new Set() });
-    }
-    const [isKey, written = "", value = ""] = KEY.exec(text) ?? [];
-    isOpened = isKey !== undefined && value === "";
-    if (isKey === undefined) continue;
-    const key = written.trim().replace(/^(["'])(.*)\1$/, "$2");
-    const keys = mappings.at(-1)?.keys;
-    if (keys?.has(key)) throw refused(`each key of the front matter once: "${key.slice(0, 64)}" stands there twice`);
-    keys?.add(key);
-  }
-}
-
 function parseFrontMatter(yaml: string): Mapping {
   if (yaml.length > MAX_FRONT_MATTER) throw refused(`front matter of at most ${MAX_FRONT_MATTER} characters`);
   let value: unknown;
@@ -107,7 +78,6 @@ function parseFrontMatter(yaml: string): Mapping {
     throw refused('front matter in YAML; a value that contains ": " or " #" stands in quotes', cause);
   }
   if (!isMapping(value)) throw refused('front matter of lines such as "name: my-skill"');
-  refuseTwice(yaml);
   return value;
 }
 

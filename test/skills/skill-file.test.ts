@@ -102,13 +102,6 @@ test("the version and the requirements may stand beside metadata, as in the reco
   expect(both.requires).toEqual({ secrets: ["TOKEN"], hosts: ["b.example"], tools: ["now"] });
 });
 
-test("a key may be the same in different mappings, and in the lines of a value", () => {
-  const text = withFields(
-    'license: |\n  name: a\n  name: b\nauthors:\n- name: a\n  mail: a\n- name: b\n  mail: b\nmetadata:\n  name: c\n  deep:\n    name: d\n  other:\n    name: e\n    note: "one\n      name: x\n      name: y"',
-  );
-  expect(text.license).toBe("name: a name: b");
-});
-
 test("a secret may be tied to one of the hosts, or to several", () => {
   const skill = withFields(
     `metadata:
@@ -154,17 +147,6 @@ describe("a skill is refused with a helpful message,", () => {
     ["over 256 KiB", () => parse("name: a\ndescription: b", "é".repeat(131_072)), "at most 262144 bytes"],
     ["with long front matter", () => withFields(`x: ${"y".repeat(8_192)}`), "at most 8192 characters"],
     ["with broken YAML", () => parse("name: a\ndescription: Use when: asked"), "stands in quotes"],
-    [
-      "with a key twice",
-      () => withFields("name: dup2"),
-      'each key of the front matter once: "name" stands there twice',
-    ],
-    ["with a quoted key twice", () => withFields("license: a\n'license': b"), '"license" stands there twice'],
-    [
-      "with a key of metadata twice",
-      () => withFields('metadata: # mine\n  requires-hosts: "a.example"\n\n  requires-hosts : "b.example"'),
-      '"requires-hosts" stands there twice',
-    ],
     ["with requirements that are no map", () => withFields("requires: [jq]"), "requires to be a map of secrets, hosts"],
     ["with a tab as indentation", () => withFields("metadata:\n\tversion: 1"), "front matter in YAML"],
     ["with a list as front matter", () => parse("- name: a"), 'lines such as "name: my-skill"'],
