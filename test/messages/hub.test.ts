@@ -37,7 +37,10 @@ function createLog(pingMs?: number) {
     disk,
     failures,
     /** Commits events, and publishes them unless `published` is false. */
-    append(count: number, { published = true, runId = "run_a", type = "message.delta", size = 10 } = {}): void {
+    append(
+      count: number,
+      { published = true, runId = "run_a", type = "message.delta", size = 10, text = "x".repeat(size) } = {},
+    ): void {
       const first = (rows.at(-1)?.eventId ?? 0) + 1;
       const batch = Array.from({ length: count }, (_, index) => ({
         agentId: AGENT,
@@ -45,7 +48,7 @@ function createLog(pingMs?: number) {
         runId,
         conversationId: null,
         type,
-        data: JSON.stringify({ delta: "x".repeat(size) }),
+        data: JSON.stringify({ delta: text }),
         createdAt: 0,
       }));
       rows.push(...batch);
@@ -118,6 +121,19 @@ test("a stream that has read events from the log before they are published gets 
   log.hub.publish(AGENT, log.rows.slice());
   log.append(1);
   expect((await stream.next())?.id).toBe(3);
+});
+
+test("what a stream reads of the log is told in bytes, in whatever language it is", async () => {
+  const log = createLog();
+  log.append(1, { published: false, text: "Grüße 🦉 漢字" });
+  let bytes = 0;
+  const place = { agentId: AGENT, owner: "acct_a", after: 0, conversationId: null, runId: null };
+  const { body } = log.hub.open(place, undefined, (read) => {
+    bytes += read;
+  });
+  await using stream = readEvents(new Response(body));
+  await stream.next();
+  expect(bytes).toBe(Buffer.byteLength(log.rows[0]?.data ?? ""));
 });
 
 test("a stream that has ended is kept nowhere, however it has ended", async () => {

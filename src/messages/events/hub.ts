@@ -141,7 +141,7 @@ export function createHub(
         close(stream);
         return false;
       }
-      stream.onRead(found.rows.reduce((bytes, { data }) => bytes + data.length, 0));
+      stream.onRead(found.rows.reduce((bytes, { data }) => bytes + Buffer.byteLength(data), 0));
       stream.live = found.isEnd;
       const sent = send(stream, found.rows, found.upTo);
       // Its reader had its last event already.
