@@ -104,8 +104,13 @@ export const streamBytes = (bytes: Uint8Array): void => write(bytes);
 /** One line on standard error: for people, not for a program that reads the output. */
 export const note = (...pieces: Piece[]): void => write(`${show(pieces, oneLine)}\n`, ERRORS);
 
-/** One line about what has failed, on standard error. */
-export const noteFailure = (line: string): void => write(`${failurePens.red(oneLine(line))}\n`, ERRORS);
+/** What has failed, on standard error: on one line, which a terminal's width wraps at words. */
+export function noteFailure(line: string): void {
+  const { isTTY, columns } = process.stderr;
+  const isWrapped = isTTY === true && process.env.TERM !== "dumb";
+  const lines = isWrapped ? wrapText(oneLine(line), columns || 80) : [oneLine(line)];
+  for (const one of lines) write(`${failurePens.red(one)}\n`, ERRORS);
+}
 
 /** A question on standard error; the answer is typed on the same line. */
 export const askFor = (question: string): void => void process.stderr.write(oneLine(question));

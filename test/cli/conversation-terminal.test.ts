@@ -63,6 +63,24 @@ test("an error before the first word is shown without the agent's name", async (
   expect(lines.join("\n")).not.toContain("thinking");
 });
 
+test("the greeting and errors of a chat wrap at words", async () => {
+  const agent = await makeAgent();
+  await using terminal = onTerminal(home, ["chat", "Hello", agent], {}, 40);
+  await terminal.until(/you> /);
+  mock.script({ kind: "status", status: 400 });
+  terminal.type("Hi\r");
+  await terminal.until(/roost: [\s\S]*you> /);
+  const lines = rendered(terminal.screen());
+  expect(lines.slice(0, 2)).toEqual(["Ada is listening. /help shows the", "commands, Ctrl-D leaves."]);
+  const failure = lines.slice(
+    lines.findIndex((line) => line.startsWith("roost: ")),
+    -1,
+  );
+  expect(failure.length).toBeGreaterThan(1);
+  for (const line of failure) expect(line.length).toBeLessThan(40);
+  expect(failure.join(" ")).toEndWith("; on the host, check the model: roost doctor");
+});
+
 test("an error in mid-answer is on a line of its own", async () => {
   const agent = await makeAgent();
   await using terminal = onTerminal(home, ["chat", "Hello", agent]);

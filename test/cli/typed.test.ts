@@ -42,6 +42,42 @@ test("Ctrl-C where a secret is typed ends with 130", async () => {
   expect(await terminal.exited).toBe(130);
 });
 
+test("Ctrl-C at a question ends its line", async () => {
+  for (const [words, question] of [
+    [["agent", "delete", "Hello", "ada"], /\[y\/N\] /],
+    [["login", "--url", server.url], /E-mail: /],
+  ] as const) {
+    await using terminal = onTerminal(home, [...words]);
+    await terminal.until(question);
+    terminal.type("\x03");
+    expect(await terminal.exited).toBe(130);
+    expect(terminal.screen()).toEndWith("\r\n");
+  }
+});
+
+test("a mistyped invite is asked for again, as a code is", async () => {
+  const { code } = (await run(home, ["invite", "create", "--data", home.dataDir, "--json"])).json();
+  await using terminal = onTerminal(home, ["login", "--url", server.url, "--email", "new@example.org"]);
+  await terminal.until(/Invite: /);
+  terminal.type("roost-nope\r");
+  await terminal.until(/expected a valid invite code[\s\S]*Invite: /);
+  terminal.type(`${code}\r`);
+  await terminal.until(/A code is on its way[\s\S]*Code: /);
+});
+
+test("a mistyped tool is answered with the tools of the agent, and no path of the API", async () => {
+  const edited = await run(home, ["agent", "edit", "Hello", "ada", "--tool", "nope=ask"]);
+  expect([edited.code, edited.errors]).toEqual([
+    1,
+    expect.stringMatching(/^roost: the agent has no tool nope; it has (\w+, )*write_file(, \w+)*\n$/),
+  ]);
+  const made = await run(home, ["agent", "create", "Hello", "Bob", "--tool", "nope=ask"]);
+  expect([made.code, made.errors]).toEqual([
+    1,
+    "roost: the agent has no tool nope; create it without; roost agent edit names its tools\n",
+  ]);
+});
+
 test("a terminal is asked before anything is forgotten, with --json too", async () => {
   const { conversationId } = (await run(home, ["send", "Hello", "ada", "Remember me", "--json"])).json();
   const words = ["memory", "forget", "Hello", "ada", "--conversation", conversationId, "--json"];

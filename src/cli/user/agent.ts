@@ -5,7 +5,7 @@ import type { Policy } from "../../tools/tool.ts";
 import { Failure, UsageError } from "../failure.ts";
 import { colours, printFields, printJson, printTable, say, shortTime } from "../output.ts";
 import { shellWord } from "../shell-word.ts";
-import type { Records } from "./client.ts";
+import { isRefusal, type Records } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 import { AGENT, AGENTS, type AgentRecord, findAgent, findInstance } from "./find.ts";
 import { confirm } from "./prompt.ts";
@@ -110,10 +110,10 @@ export async function createAgent(
 ): Promise<void> {
   const fields = fieldsOf(options);
   const client = openClient(options);
-  const agent = await client.post(AGENTS, {
-    path: { instanceId: await findInstance(client, instance) },
-    body: { ...fields, name, useDefaults: options.defaults },
-  });
+  const path = { instanceId: await findInstance(client, instance) };
+  const agent = await client
+    .post(AGENTS, { path, body: { ...fields, name, useDefaults: options.defaults } })
+    .catch((error) => explainTools(error, null));
   print("Created", agent, options);
 }
 
@@ -125,7 +125,19 @@ export async function editAgent(instance: string, given: string, options: AgentO
   }
   const client = openClient(options);
   const agent = await findAgent(client, instance, given);
-  print("Changed", await client.patch(AGENT, { path: agent, body: fields }), options);
+  const changed = await client
+    .patch(AGENT, { path: agent, body: fields })
+    .catch((error) => explainTools(error, () => Array.fromAsync(client.all(`${AGENT}/tools`, { path: agent }))));
+  print("Changed", changed, options);
+}
+
+/** Throws the error; in the words of the command line if it is about the name of a tool. */
+async function explainTools(error: unknown, list: (() => Promise<{ name: string }[]>) | null): Promise<never> {
+  const [, named] = (isRefusal(error) && /^tools: .* got "(.*)"$/.exec(error.message)) || [];
+  if (named === undefined) throw error;
+  const names = (await list?.())?.map(({ name }) => name).join(", ");
+  const next = names === undefined ? "create it without; roost agent edit names its tools" : `it has ${names}`;
+  throw new Failure(`the agent has no tool ${named}`, next, { cause: error });
 }
 
 /** What `--heartbeat` and the options about it say. */

@@ -1,6 +1,7 @@
 import { createInterface } from "node:readline";
 import { explain, Failure } from "../failure.ts";
-import { colours, lineOf, noteFailure, say, sayText } from "../output.ts";
+import { colours, lineOf, noteFailure, oneLine, say, sayText, terminalColumns } from "../output.ts";
+import { wrapText } from "../word-wrap.ts";
 import { ask, Interrupted } from "./answer.ts";
 import { openAnswerView, QUIET_VIEW } from "./answer-view.ts";
 import { openHistory } from "./chat-history.ts";
@@ -42,7 +43,7 @@ async function converse(place: Place): Promise<void> {
   const history = openHistory();
   const name = place.agent.displayName;
   await showRecentMessages(place.client, place.agent, place.conversationId);
-  say(colours.bold(name), " ", colours.dim("is listening. /help shows the commands, Ctrl-D leaves."));
+  greet(name);
   let leaveAtInterrupt = false;
   for (;;) {
     const typed = await readTyped(lineOf(colours.green("you> ")), history.entries());
@@ -68,6 +69,14 @@ async function converse(place: Place): Promise<void> {
       if (!(error instanceof Failure || error instanceof RoostError)) throw error;
       noteFailure(explain(error, place.typed).line ?? "");
     }
+  }
+}
+
+function greet(name: string): void {
+  const greeting = `${oneLine(name)} is listening. /help shows the commands, Ctrl-D leaves.`;
+  for (const [at, line] of wrapText(greeting, terminalColumns() ?? 80).entries()) {
+    const who = at === 0 && line.startsWith(`${name} `) ? name : "";
+    say(colours.bold(who), colours.dim(line.slice(who.length)));
   }
 }
 

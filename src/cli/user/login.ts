@@ -88,7 +88,7 @@ async function sendCode(client: Client, email: string, invite: string | undefine
     }
     if (!isRefusal(error) || error.code !== "invite_required" || invite !== undefined) throw error;
     note("This e-mail address is new here: registering takes an invite code.");
-    await send(await prompt.ask("Invite: "));
+    await untilRight("Invite: ", prompt, send, ({ code }) => code === "invite_required");
   }
   note(`A code is on its way to ${email}. (On a host without mail, its operator can see it with: roost outbox)`);
 }
@@ -100,13 +100,24 @@ async function verify(
   email: string,
   prompt: Prompt,
 ): Promise<{ token: string; account: Records["Account"] }> {
+  const send = (typed: string) =>
+    client.post("/v1/auth/verify-code", { body: { email, code: typed.replaceAll(/\s/g, "") } });
+  return await untilRight("Code: ", prompt, send, ({ status }) => status === 401 || status === 400);
+}
+
+/** Asks again where what was typed is wrong. */
+async function untilRight<T>(
+  question: string,
+  prompt: Prompt,
+  send: (typed: string) => Promise<T>,
+  isWrong: (refusal: RoostError) => boolean,
+): Promise<T> {
   for (let tried = 1; ; tried++) {
-    const code = (await prompt.ask("Code: ")).replaceAll(/\s/g, "");
+    const typed = await prompt.ask(question);
     try {
-      return await client.post("/v1/auth/verify-code", { body: { email, code } });
+      return await send(typed);
     } catch (error) {
-      const wrong = isRefusal(error) && (error.status === 401 || error.status === 400);
-      if (!wrong || tried === TRIES) throw error;
+      if (!isRefusal(error) || !isWrong(error) || tried === TRIES) throw error;
       note(explainError(error).message);
     }
   }

@@ -17,6 +17,7 @@ export function openPrompt(): Prompt {
   const waiting = lines[Symbol.asyncIterator]();
   lines.on("SIGINT", () => {
     lines.close();
+    if (onTerminal()) note("");
     process.exit(130);
   });
   let isOver = false;
