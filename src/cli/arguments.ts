@@ -41,6 +41,12 @@ export function count(text: string): number {
   throw new InvalidArgumentError("Expected a whole number from 1 to 999999.");
 }
 
+/** What a search finds at most, as the API takes it. */
+export function passages(text: string): number {
+  if (/^[1-9]\d?$/.test(text) && Number(text) <= 50) return Number(text);
+  throw new InvalidArgumentError("Expected a whole number from 1 to 50.");
+}
+
 /** Up to a year. */
 export function dayCount(text: string): number {
   if (/^[1-9]\d{0,2}$/.test(text) && Number(text) <= 366) return Number(text);

@@ -1,7 +1,7 @@
 import { Argument, Command, Help } from "commander";
 import packageFile from "../../package.json" with { type: "json" };
 import { addExamples } from "./examples.ts";
-import { explain } from "./failure.ts";
+import { explain, UsageError } from "./failure.ts";
 import { addOperatorCommands, addServe } from "./operator-commands.ts";
 import { noteFailure } from "./output.ts";
 import { addUserCommands } from "./user-commands.ts";
@@ -15,8 +15,8 @@ export async function runCommandLine(argv: string[]): Promise<void> {
   process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
   let typed: Record<string, string> = {};
   try {
-    const words = withHelpLast(argv);
-    const program = createProgram(words[0]);
+    const program = createProgram(argv[0]);
+    const words = withHelpLast(program, argv);
     program.hook("preAction", (_program, { registeredArguments, args }) => {
       typed = Object.fromEntries(registeredArguments.map((argument, at) => [argument.name(), args[at] ?? ""]));
     });
@@ -30,9 +30,29 @@ export async function runCommandLine(argv: string[]): Promise<void> {
   }
 }
 
-/** `help agent edit` is `agent edit --help`: commander's own `help` looks at one word only. */
-const withHelpLast = (argv: string[]): string[] =>
-  argv[0] === "help" && argv.length > 1 ? [...argv.slice(1), "--help"] : argv;
+/**
+ * `help agent edit` and `agent help edit` are `agent edit --help`: commander's own `help` looks at one word only, and takes
+ * any. Throws if there is no such command.
+ */
+function withHelpLast(program: Command, argv: string[]): string[] {
+  let command: Command | undefined = program;
+  const at = argv.findIndex((word) => {
+    const isGroup = command !== undefined && command.commands.length > 0;
+    if (isGroup && word !== "help") command = command?.commands.find((child) => child.name() === word);
+    return isGroup && word === "help";
+  });
+  const asked = argv.slice(at + 1);
+  if (at < 0 || asked.length === 0 || asked[0]?.startsWith("-")) return argv;
+  for (const word of asked) {
+    const known: Command | undefined = command?.commands.find((child) => child.name() === word);
+    if (known === undefined) {
+      const words = [...argv.slice(0, at), ...asked].join(" ");
+      throw new UsageError(`there is no command "${words}"`, "to list all: roost --help");
+    }
+    command = known;
+  }
+  return [...argv.slice(0, at), ...asked, "--help"];
+}
 
 /**
  * The command tree, with no command's implementation loaded. Building all of it takes a tenth of the server's start, so
@@ -45,6 +65,7 @@ export function createProgram(firstWord?: string): Command {
     .showHelpAfterError("(add --help for usage)")
     .addHelpText("after", "\nSettings: roost config --help")
     .configureHelp(TIGHT_HELP)
+    .configureOutput({ outputError: showWrongUsage })
     .exitOverride();
   addExamples(program);
   if (firstWord === "--version") return program;
@@ -64,6 +85,11 @@ export function createProgram(firstWord?: string): Command {
     .argument("[words...]")
     .action(async (shell, words) => (await import("./completion.ts")).answerShell(shell, words, program));
   return program;
+}
+
+/** As every other error is shown. */
+function showWrongUsage(text: string): void {
+  for (const line of text.trimEnd().split("\n")) noteFailure(line.replace(/^error: /, "roost: "));
 }
 
 /** Lists of commands that fit 80 columns: every command has options, and its help shows them, and which it needs. */

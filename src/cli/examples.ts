@@ -97,6 +97,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   send: [
     "roost send home librarian 'What should I read on a train?'",
     "roost send home librarian - < letter.md",
+    "roost send home librarian 'Where next?' --conversation Trips",
     "roost send home librarian 'Hello' --json | jq -r .message",
   ],
   events: ["roost events home librarian", "roost events home librarian --after 0 --json"],
@@ -131,6 +132,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   "mcp approve": ["roost mcp approve home docs", "roost mcp approve home docs search --yes"],
   "mcp remove": ["roost mcp remove home docs --yes"],
   "skill list": ["roost skill list", "roost skill list home"],
+  "skill show": ["roost skill show meeting-notes"],
   "skill install": [
     "roost skill install home meeting-notes",
     "roost skill install home my-own --from ./my-own",

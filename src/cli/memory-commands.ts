@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import { count } from "./arguments.ts";
+import { passages } from "./arguments.ts";
 
 /** What the commands of an agent's memory need of the others'. */
 export interface MemoryCommandParts {
@@ -14,7 +14,7 @@ export interface MemoryCommandParts {
 export function addMemoryCommands(memory: Command, { ofAgent, sure, asJson }: MemoryCommandParts): void {
   asJson(ofAgent(memory.command("search").description("search an agent's files and conversations")))
     .argument("<query>", "what to look for, in words or as a question")
-    .addOption(new Option("--limit <n>", "how many passages, up to 50").argParser(count).default(10))
+    .addOption(new Option("--limit <n>", "how many passages, up to 50").argParser(passages).default(10))
     .action(async (instance, agent, query, options) =>
       (await import("./user/memory.ts")).searchMemory(instance, agent, query, options),
     );

@@ -76,6 +76,7 @@ export function addUserCommands(program: Command): void {
     );
   asJson(ofAgent(group("send", "send one message and print the answer")))
     .argument("<text>", "the message; - reads it from standard input")
+    .option("--conversation <conversation>", `${CONVERSATION}; else the default one`)
     .action(async (instance, agent, text, options) =>
       (await import("./user/send.ts")).send(instance, agent, text, options),
     );
@@ -242,6 +243,9 @@ export function addUserCommands(program: Command): void {
         const { listCatalog, listInstalled } = await import("./user/skill.ts");
         await (instance === undefined ? listCatalog(options) : listInstalled(instance, options));
       });
+    asJson(skill.command("show").description("show a skill of the catalog, with its instructions"))
+      .argument("<skill>", "its name")
+      .action(async (name, options) => (await import("./user/skill.ts")).showSkill(name, options));
     named(skill.command("install").description("install a skill from the catalog"))
       .option("--from <bundle>", "not from the catalog: its folder, an exported agent's file, or an OpenClaw folder")
       .action(async (instance, name, options) =>

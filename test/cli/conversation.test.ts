@@ -240,11 +240,13 @@ test("conversations are started, used, renamed, forked, listed and deleted, by t
   const chat = (where: string, input: string) =>
     run(home, ["chat", "Hello", agent, "--conversation", where], { input });
   expect(await chat("Trips", "To Oslo\n")).toMatchObject({ code: 0, output: `${HELLO}\n`, errors: "" });
+  const sent = await run(home, ["send", "Hello", agent, "And back", "--conversation", "Trips", "--json"]);
+  expect(sent.json().conversationId).toBe(made.output.trim().split("  ")[1]);
   expect(await chat("default", "Hi\nAgain\n")).toMatchObject({ code: 0, output: `${HELLO}\n${HELLO}\n` });
   const forked = (await conversation("fork", "Trips", "--json")).json();
-  expect(forked).toMatchObject({ title: "Trips", messageCount: 2, isDefault: false });
+  expect(forked).toMatchObject({ title: "Trips", messageCount: 4, isDefault: false });
   const rows = (await conversation("list", "--json")).json();
-  expect(rows.map(({ messageCount }: { messageCount: number }) => messageCount)).toEqual([2, 4, 2]);
+  expect(rows.map(({ messageCount }: { messageCount: number }) => messageCount)).toEqual([4, 4, 4]);
   expect((await conversation("list")).output).toContain(forked.conversationId);
   await conversation("rename", forked.conversationId, "--title", "default");
   const { output } = await conversation("list");

@@ -32,7 +32,7 @@ function rehearse(): (line: string) => Promise<string> {
   const program = createProgram();
   let ran = "";
   for (const { words, command } of placesOf(program)) {
-    command.exitOverride().configureOutput({ writeErr: () => {} });
+    command.exitOverride().configureOutput({ writeErr: () => {}, outputError: () => {} });
     if (command.commands.length === 0) {
       command.action(() => {
         ran = words.join(" ");
@@ -73,7 +73,9 @@ test("help of a command within another is that command's", async () => {
   const home = makeHome();
   const asked = await run(home, ["help", "agent", "edit"]);
   const option = await run(home, ["agent", "edit", "--help"]);
+  const within = await run(home, ["agent", "help", "edit"]);
   home.remove();
+  expect([within.code, within.output]).toEqual([0, option.output]);
   expect([asked.code, asked.output]).toEqual([0, option.output]);
   expect(asked.output).toStartWith("Usage: roost agent edit ");
 });

@@ -92,6 +92,7 @@ const COMMANDS: Record<string, { words: string[]; input?: string; json?: false |
   "mcp approve": { words: ["mcp", "approve", INSTANCE, SERVER, "--yes"] },
   "mcp remove": { words: ["mcp", "remove", INSTANCE, SERVER, "--yes"] },
   "skill list": { words: ["skill", "list"], list: true },
+  "skill show": { words: ["skill", "show", "x"] },
   "skill install": { words: ["skill", "install", INSTANCE, "x"] },
   "skill remove": { words: ["skill", "remove", INSTANCE, "x"] },
   "secret set": { words: ["secret", "set", INSTANCE, "X"], input: "value" },
@@ -115,8 +116,8 @@ test("every user command is tested", () => {
   expect([...Object.keys(COMMANDS), ...ENDLESS, ...OF_LOGINS].sort()).toEqual(leaves(program, []).sort());
 });
 
-/** Only messages may have several lines; everything else stays on the command's own lines. */
-const MULTILINE = new Set(["chat", "send"]);
+/** Only messages and instructions may have several lines; everything else stays on the command's own lines. */
+const MULTILINE = new Set(["chat", "send", "skill show"]);
 
 describe("no command lets a hostile server control the terminal:", () => {
   test.each(Object.entries(COMMANDS))("%s", async (name, { words, input = "" }) => {

@@ -395,6 +395,10 @@ test("wrong usage exits with 2", async () => {
     ["events", "a", "b", "--after", "x"],
     ["instance", "list", "--url", "ftp://host"],
     ["completion", "tcsh"],
+    ["memory", "search", "a", "b", "c", "--limit", "51"],
+    ["help", "nope"],
+    ["help", "instance", "nope"],
+    ["instance", "help", "nope"],
     ["backup", "create", "S3://bucket/roost.tar.zst"],
     ["backup", "create", "s3:/bucket/roost.tar.zst"],
     ["backup", "verify", "gs://bucket/roost.tar.zst"],
@@ -403,6 +407,8 @@ test("wrong usage exits with 2", async () => {
   for (const [at, { code, output, errors }] of ran.entries()) {
     expect({ words: wrong[at], code, output }).toEqual({ words: wrong[at], code: 2, output: "" });
     expect(errors).not.toMatch(/^\s+at /m);
+    expect(errors).not.toMatch(/^error: /m);
+    if (wrong[at]?.length !== 0 && wrong[at]?.[0] !== "invite") expect(errors).toStartWith("roost: ");
   }
 });
 

@@ -1,4 +1,4 @@
-import { note, printJson, printTable, say, shortTime } from "../output.ts";
+import { note, printFields, printJson, printTable, say, sayText, shortTime } from "../output.ts";
 import { shellWord } from "../shell-word.ts";
 import { createClient } from "./client.ts";
 import { openClient, type ServerOptions, serverOf } from "./credentials.ts";
@@ -25,8 +25,30 @@ export async function listCatalog(options: Options): Promise<void> {
         description,
       ]),
       "The catalog is empty.",
-      { shorten: ["NAME", "SECRETS", "HOSTS", "DESCRIPTION"] },
+      { leaveOut: ["SECRETS", "HOSTS"], shorten: ["NAME", "DESCRIPTION"] },
     );
+}
+
+/** `roost skill show NAME`: of the server's catalog; needs no account. */
+export async function showSkill(name: string, options: Options): Promise<void> {
+  const skill = await createClient(serverOf(options), null).get("/v1/skills/{name}", { path: { name } });
+  if (options.json) {
+    printJson(skill);
+    return;
+  }
+  const { requires, license, files } = skill;
+  printFields([
+    ["Name", skill.name],
+    ["Version", skill.version],
+    ["About", skill.description],
+    ["License", license ?? "-"],
+    ["Secrets", words(requires.secrets)],
+    ["Hosts", words(requires.hosts)],
+    ["Tools", words(requires.tools)],
+    ["Files", words(files)],
+  ]);
+  say("");
+  sayText(skill.instructions);
 }
 
 const SKILLS = `${INSTANCE}/skills` as const;
