@@ -28,10 +28,16 @@ export function pathAndQueryOf({ url }: Request): string {
   return at < 0 ? "/" : url.slice(at);
 }
 
-/** The query as an object; the last of repeated names counts. */
-export function queryOf(request: Request): Record<string, string> {
+/** The query as an object. A name that is repeated has a list, which no field takes: it would be a guess which one counts. */
+export function queryOf(request: Request): Record<string, string | string[]> {
   const at = request.url.indexOf("?");
-  return at < 0 ? {} : Object.fromEntries(new URLSearchParams(request.url.slice(at + 1)));
+  if (at < 0) return {};
+  const given = Map.groupBy(new URLSearchParams(request.url.slice(at + 1)), ([name]) => name);
+  const values = given.entries().map(([name, all]): [string, string | string[]] => {
+    const [value = "", ...more] = all.map(([, one]) => one);
+    return [name, more.length === 0 ? value : [value, ...more]];
+  });
+  return Object.fromEntries(values);
 }
 
 /**

@@ -94,6 +94,15 @@ describe("the error envelope is on", () => {
     expectEnvelope(await post("/v1/instances", body), 400, "invalid_request");
   });
 
+  test("a parameter that is repeated, unless nobody asks for it", async () => {
+    for (const name of ["limit", "after"]) {
+      const answer = await owner.ask("GET", `/v1/instances?${name}=1&${name}=2`);
+      expectEnvelope(answer, 400, "invalid_request");
+      expect(answer.body.error.message).toStartWith(`${name}: expected `);
+    }
+    expect((await owner.ask("GET", "/v1/instances?other=1&other=2")).status).toBe(200);
+  });
+
   test.each(["text/plain", "application/x-www-form-urlencoded", "application/jsonp", "multipart/form-data", ""])(
     "a body with the Content-Type %p",
     async (type) => {
