@@ -1,6 +1,6 @@
+import { namesType } from "../lib/accept.ts";
 import { AppError } from "../lib/app-error.ts";
 import { isDiskFull, isOutOfFiles } from "../lib/system-error.ts";
-import { namesType } from "./accept.ts";
 import { declaredLength } from "./request.ts";
 
 /** An answer with a status other than 200 or the route's own. */

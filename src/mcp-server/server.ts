@@ -1,5 +1,5 @@
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
-import { takesType } from "../http/accept.ts";
+import { takesType } from "../lib/accept.ts";
 import { AppError } from "../lib/app-error.ts";
 import { type McpApi, TOOLS } from "./tools.ts";
 

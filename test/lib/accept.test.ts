@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { namesType, takesType } from "../../src/http/accept.ts";
+import { namesType, takesType } from "../../src/lib/accept.ts";
 
 test.each<[string | null, boolean]>([
   [null, true],
