@@ -8,7 +8,7 @@ import type { Attempt } from "./idempotency.ts";
 import { type IncomingBody, receivedBody } from "./incoming-bodies.ts";
 import { parseJson } from "./json.ts";
 import { credentialEnded } from "./lasting-answers.ts";
-import { queryOf } from "./request.ts";
+import { queryToCheck } from "./request.ts";
 import type { AnyCall, AskedRoute, Route } from "./route.ts";
 
 /** The body of a route that takes none: an object does no harm. */
@@ -57,7 +57,7 @@ export function createCall(
     find,
     address: () => parts.addressOf(request),
     startPage: parts.startPage,
-    query: () => (route.query ? parse(route.query, queryOf(request)) : undefined),
+    query: () => (route.query ? parse(route.query, queryToCheck(request)) : undefined),
     async body() {
       const read = await bytes();
       const { body: form = NO_FIELDS } = route;

@@ -28,11 +28,17 @@ export function pathAndQueryOf({ url }: Request): string {
   return at < 0 ? "/" : url.slice(at);
 }
 
-/** The query as an object. A name that is repeated has a list, which no field takes: it would be a guess which one counts. */
-export function queryOf(request: Request): Record<string, string | string[]> {
-  const at = request.url.indexOf("?");
-  if (at < 0) return {};
-  const given = Map.groupBy(new URLSearchParams(request.url.slice(at + 1)), ([name]) => name);
+const parametersOf = ({ url }: Request): URLSearchParams => {
+  const at = url.indexOf("?");
+  return new URLSearchParams(at < 0 ? "" : url.slice(at + 1));
+};
+
+/** The query as an object, before it is checked; the last of repeated names counts. */
+export const queryOf = (request: Request): Record<string, string> => Object.fromEntries(parametersOf(request));
+
+/** The query to be checked. A name that is repeated has a list, which no field takes: which one counts would be a guess. */
+export function queryToCheck(request: Request): Record<string, string | string[]> {
+  const given = Map.groupBy(parametersOf(request), ([name]) => name);
   const values = given.entries().map(([name, all]): [string, string | string[]] => {
     const [value = "", ...more] = all.map(([, one]) => one);
     return [name, more.length === 0 ? value : [value, ...more]];
