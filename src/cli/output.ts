@@ -31,6 +31,20 @@ export type Piece = string | Coloured;
 /** Moves the cursor back to a column of its line, counted from 0, and clears the line from there. */
 export const backTo = (column: number): Coloured => ({ [COLOURED]: `\u001b[${column + 1}G\u001b[K` });
 
+/** Moves the cursor down these rows, or up if negative, and to a column counted from 0. */
+export const moveTo = (rows: number, column: number): Coloured => ({
+  [COLOURED]: `${rows === 0 ? "" : `\u001b[${Math.abs(rows)}${rows < 0 ? "A" : "B"}`}\u001b[${column + 1}G`,
+});
+
+/** Clears what is right of the cursor and below it. */
+export const CLEAR_BELOW: Coloured = { [COLOURED]: "\u001b[J" };
+
+/** Clears all that is shown, and moves the cursor to its beginning. */
+export const CLEAR_SCREEN: Coloured = { [COLOURED]: "\u001b[H\u001b[2J" };
+
+/** Asks the terminal to mark what is pasted (bracketed paste), or no longer. */
+export const markPastes = (on: boolean): Coloured => ({ [COLOURED]: `\u001b[?2004${on ? "h" : "l"}` });
+
 const colour =
   (pen: (text: string) => string) =>
   (text: string): Coloured => ({ [COLOURED]: pen(oneLine(text)) });
@@ -128,6 +142,15 @@ export const streamJson = (value: unknown): void => write(`${visibleJson(value)}
 /** The terminal's width in columns; null when output is not a terminal that reports it. */
 export const terminalColumns = (): number | null =>
   process.stdout.isTTY === true && process.env.TERM !== "dumb" ? process.stdout.columns || 80 : null;
+
+/** The terminal's height in rows. */
+export const terminalRows = (): number => process.stdout.rows || 24;
+
+/** Calls this whenever the terminal's size changes, until what is returned is called. */
+export function watchSize(changed: () => void): () => void {
+  process.stdout.on("resize", changed);
+  return () => void process.stdout.off("resize", changed);
+}
 
 /** What a table gives up when the terminal is too narrow, by column heading. */
 export interface Narrowing {

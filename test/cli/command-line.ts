@@ -108,9 +108,13 @@ export interface Terminal extends AsyncDisposable {
   screen(): string;
   until(pattern: RegExp): Promise<RegExpExecArray>;
   type(keys: string): void;
+  /** Gives its window another width. */
+  resize(cols: number): void;
   exited: Promise<number>;
   kill(signal: NodeJS.Signals): void;
 }
+
+const ROWS = 40;
 
 /** Runs `roost <words>` on a pseudo-terminal. Once it has exited, all that it wrote is on the screen. */
 export function onTerminal(home: Home, words: string[], env: Record<string, string> = {}, cols = 120): Terminal {
@@ -123,7 +127,7 @@ export function onTerminal(home: Home, words: string[], env: Record<string, stri
     env: { ...home.env, ...env },
     terminal: {
       cols,
-      rows: 40,
+      rows: ROWS,
       data: (_terminal, bytes) => transcript.add(decoder.decode(bytes, { stream: true })),
       exit: () => written.resolve(),
     },
@@ -132,6 +136,7 @@ export function onTerminal(home: Home, words: string[], env: Record<string, stri
     screen: transcript.all,
     until: transcript.until,
     type: (keys) => void child.terminal?.write(keys),
+    resize: (columns) => void child.terminal?.resize(columns, ROWS),
     exited: written.promise.then(() => child.exited),
     kill: (signal) => child.kill(signal),
     async [Symbol.asyncDispose]() {

@@ -3,6 +3,7 @@ import type { MockModelServer } from "../support/mock-model-server.ts";
 import { askingTool } from "../support/scripted-tools.ts";
 import { startTestServer } from "../support/test-server.ts";
 import { type Home, onTerminal, run, serveSignedIn } from "./command-line.ts";
+import { shownOn } from "./screen.ts";
 
 let home: Home;
 let mock: MockModelServer;
@@ -22,31 +23,8 @@ async function makeAgent(): Promise<string> {
   return slug;
 }
 
-/** What a terminal shows after this output: lines without colours or erased text. */
-function rendered(written: string): string[] {
-  const lines: string[] = [""];
-  let column = 0;
-  for (const [piece] of written.matchAll(/\u001b\[(\d*)([A-Za-z])|[\s\S]/gu)) {
-    const [, number = "", command] = /^\u001b\[(\d*)([A-Za-z])$/.exec(piece) ?? [];
-    const left = leftOf(lines.at(-1) ?? "", column);
-    if (command === "G") column = Number(number) - 1;
-    else if (command === "K" || command === "J") lines[lines.length - 1] = left;
-    else if (command !== undefined) continue;
-    else if (piece === "\r") column = 0;
-    else if (piece === "\n") column = lines.push("") * 0;
-    else {
-      lines[lines.length - 1] = left + piece;
-      column = Bun.stringWidth(left + piece);
-    }
-  }
-  return lines.map((line) => line.trimEnd());
-}
-
-function leftOf(line: string, column: number): string {
-  let left = "";
-  for (const character of line) if (Bun.stringWidth(left + character) <= column) left += character;
-  return left;
-}
+/** What a terminal shows after this output, without colours. */
+const rendered = (written: string, cols = 120): string[] => shownOn(written, cols).rows;
 
 const ESC = String.fromCharCode(27);
 
@@ -110,7 +88,7 @@ test("words of a streamed answer are not broken at the terminal's width", async 
   await terminal.until(/you> /);
   terminal.type("Tell\r");
   await terminal.until(/ing\.[\s\S]*you> /);
-  const lines = rendered(terminal.screen());
+  const lines = rendered(terminal.screen(), 24);
   const from = lines.findIndex((line) => line.startsWith("Ada> "));
   expect(lines.slice(from, from + 4)).toEqual([
     "Ada> The quick brown",
@@ -125,7 +103,7 @@ test("a resumed chat shows its last messages, dim and wrapped at the terminal's 
   for (let n = 1; n <= 4; n++) await run(home, ["send", "Hello", agent, `Question ${n} of a person with many words`]);
   await using terminal = onTerminal(home, ["chat", "Hello", agent], {}, 40);
   await terminal.until(/is listening[\s\S]*you> /);
-  const lines = rendered(terminal.screen());
+  const lines = rendered(terminal.screen(), 40);
   expect(lines.slice(0, 4)).toEqual([
     "…",
     "you> Question 2 of a person with many",

@@ -5,13 +5,12 @@ import { configFolder } from "./credentials.ts";
 
 const MAX_ENTRIES = 500;
 
-/** What was typed in chats, newest first as readline expects it, stored in the config folder with mode 0600. */
-export function openHistory(): { entries(): string[]; add(text: string): void } {
+/** What was typed in chats, newest first, stored in the config folder with mode 0600. */
+export function openHistory(): { entries(): readonly string[]; add(text: string): void } {
   const path = join(configFolder(), "chat-history");
   let entries = existsSync(path) ? readFileSync(path, "utf8").split("\n").filter(Boolean).slice(0, MAX_ENTRIES) : [];
   return {
-    // A copy: readline changes the list it gets.
-    entries: () => [...entries],
+    entries: () => entries,
     add(text) {
       const line = text.replaceAll(/\s+/g, " ");
       entries = [line, ...entries.filter((entry) => entry !== line)].slice(0, MAX_ENTRIES);

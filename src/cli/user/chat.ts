@@ -1,10 +1,11 @@
 import { createInterface } from "node:readline";
 import { explain, Failure } from "../failure.ts";
-import { colours, lineOf, noteFailure, oneLine, say, sayText, terminalColumns } from "../output.ts";
+import { colours, noteFailure, oneLine, say, sayText, terminalColumns } from "../output.ts";
 import { wrapText } from "../word-wrap.ts";
 import { ask, Interrupted } from "./answer.ts";
 import { openAnswerView, QUIET_VIEW } from "./answer-view.ts";
 import { openHistory } from "./chat-history.ts";
+import { openTyping } from "./chat-typing.ts";
 import { type Client, RoostError } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 import { AGENT, type AgentRecord, findAgent, findConversation } from "./find.ts";
@@ -14,7 +15,9 @@ import { showRecentMessages } from "./recent-messages.ts";
 const HELP = `  /clear  delete this conversation and start a new one
   /help   show this help
   /quit   leave (or Ctrl-D)
-  Ctrl-C  stop the answer; press it again to leave`;
+  Ctrl-C  stop the answer; press it again to leave
+Enter sends what is in the line, also several lines that were pasted; Alt-Enter
+begins a new line in it. What you send during an answer waits its turn, unseen.`;
 
 /** Where a conversation is: its agent, and its id unless it is the default one. */
 interface Place {
@@ -41,19 +44,16 @@ export async function chat(
 
 async function converse(place: Place): Promise<void> {
   const history = openHistory();
+  const typing = openTyping("you> ", history.entries);
   const name = place.agent.displayName;
   await showRecentMessages(place.client, place.agent, place.conversationId);
   greet(name);
   let leaveAtInterrupt = false;
   for (;;) {
-    const typed = await readTyped(lineOf(colours.green("you> ")), history.entries());
-    if (typed.kind === "end" || (typed.kind === "interrupt" && leaveAtInterrupt)) {
-      say("");
-      return;
-    }
+    const typed = await typing.read();
+    if (typed.kind === "end" || (typed.kind === "interrupt" && leaveAtInterrupt)) return;
     leaveAtInterrupt = typed.kind === "interrupt";
     if (typed.kind === "interrupt") {
-      say("");
       say(colours.dim("Press Ctrl-C again, or Ctrl-D, to leave."));
       continue;
     }
@@ -62,12 +62,15 @@ async function converse(place: Place): Promise<void> {
     history.add(text);
     if (text === "/quit") return;
     try {
-      if (!(await obey(place, text))) leaveAtInterrupt = await answer(place, name, typed.text);
+      if (await obey(place, text)) continue;
+      leaveAtInterrupt = await typing.keepDuring(() => answer(place, name, typed.text));
+      if (leaveAtInterrupt) typing.holdBack();
     } catch (error) {
       if (error instanceof Interrupted) return;
       // The conversation continues after an error that the user can do something about; any other ends the command.
       if (!(error instanceof Failure || error instanceof RoostError)) throw error;
       noteFailure(explain(error, place.typed).line ?? "");
+      typing.holdBack();
     }
   }
 }
@@ -106,34 +109,6 @@ async function obey({ client, agent, conversationId }: Place, text: string): Pro
 
 const messageTo = (conversationId: string | undefined, message: string) =>
   conversationId === undefined ? { message } : { message, conversationId };
-
-type Typed = { kind: "text"; text: string } | { kind: "interrupt" } | { kind: "end" };
-
-/**
- * Reads one line, with editing and history. Readline is open only for this line: while an answer streams, the terminal
- * must be in its normal mode, where Ctrl-C is a signal.
- */
-function readTyped(prompt: string, history: string[]): Promise<Typed> {
-  const lines = createInterface({ input: process.stdin, output: process.stdout, terminal: true, history, prompt });
-  return new Promise((resolve) => {
-    const settle = (typed: Typed) => {
-      resolve(typed);
-      lines.close();
-    };
-    const pasted: string[] = [];
-    lines.on("line", (line) => {
-      // Several lines at once were pasted: one message, with what follows the last line break.
-      if (pasted.push(line) > 1) return;
-      setImmediate(() => {
-        if (lines.line !== "") pasted.push(lines.line);
-        settle({ kind: "text", text: pasted.join("\n") });
-      });
-    });
-    lines.once("SIGINT", () => settle({ kind: "interrupt" }));
-    lines.once("close", () => resolve({ kind: "end" }));
-    lines.prompt();
-  });
-}
 
 /** For pipes: every line is a message, whatever it says, and standard output has only the text of each answer. */
 async function answerLines({ client, agent, conversationId }: Place): Promise<void> {
