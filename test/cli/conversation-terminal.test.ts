@@ -139,44 +139,42 @@ test("send takes the message from standard input for -, and refuses an empty one
   expect(empty.errors).toStartWith("roost: the message is empty");
 });
 
-test("an answer that waits for a decision says so on a line of its own, and goes on", async () => {
-  const tool = askingTool("send", "outside");
-  const settings = { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: mock.url };
-  const server = await startTestServer(settings, { tools: [tool.tool] });
-  try {
-    const person = await server.signUp();
-    const { key } = (await person.ask("POST", "/v1/auth/keys", {})).body;
-    const { instanceId } = (await person.ask("POST", "/v1/instances", { name: "one" })).body;
-    const agents = `/v1/instances/${instanceId}/agents`;
-    const { agentId } = (await person.ask("POST", agents, { name: "Ada" })).body;
-    mock.script({ kind: "tools", calls: [{ name: "send", arguments: { key: "a" } }], text: "I will write. " });
-    mock.script({ kind: "text", tokens: ["It is sent."] });
-    await using terminal = onTerminal(home, [
-      "send",
-      instanceId,
-      agentId,
-      "Mail it",
-      "--url",
-      server.url,
-      "--key",
-      key,
-    ]);
-    await terminal.until(/to decide/);
-    const [run] = (await person.ask("GET", `${agents}/${agentId}/runs?status=waiting`)).body.data;
-    const { app, foundation } = server;
-    foundation.store.transaction(() => app.runs.resume(run.runId, run.waitingFor, "go ahead"));
-    expect(await terminal.exited).toBe(0);
-    expect(rendered(terminal.screen()).filter((line) => line !== "")).toEqual([
-      "I will write.",
-      '· send {"key":"a"}',
-      `· to decide: roost approval show ${run.waitingFor} (send)`,
-      '· send {"key":"a"}',
-      "It is sent.",
-    ]);
-  } finally {
-    await server.stop();
-  }
-});
+test.each([
+  [120, (command: string) => [`· to decide: ${command} (send)`]],
+  [60, (command: string) => ["· to decide: send", `  ${command}`]],
+])(
+  "an answer that waits for a decision says so, with the whole command at %d columns, and goes on",
+  async (cols, told) => {
+    const tool = askingTool("send", "outside");
+    const settings = { ROOST_MODEL: "openai:mock", ROOST_OPENAI_BASE_URL: mock.url };
+    const server = await startTestServer(settings, { tools: [tool.tool] });
+    try {
+      const person = await server.signUp();
+      const { key } = (await person.ask("POST", "/v1/auth/keys", {})).body;
+      const { instanceId } = (await person.ask("POST", "/v1/instances", { name: "one" })).body;
+      const agents = `/v1/instances/${instanceId}/agents`;
+      const { agentId } = (await person.ask("POST", agents, { name: "Ada" })).body;
+      mock.script({ kind: "tools", calls: [{ name: "send", arguments: { key: "a" } }], text: "I will write. " });
+      mock.script({ kind: "text", tokens: ["It is sent."] });
+      const words = ["send", instanceId, agentId, "Mail it", "--url", server.url, "--key", key];
+      await using terminal = onTerminal(home, words, {}, cols);
+      await terminal.until(/to decide/);
+      const [run] = (await person.ask("GET", `${agents}/${agentId}/runs?status=waiting`)).body.data;
+      const { app, foundation } = server;
+      foundation.store.transaction(() => app.runs.resume(run.runId, run.waitingFor, "go ahead"));
+      expect(await terminal.exited).toBe(0);
+      expect(rendered(terminal.screen(), cols).filter((line) => line !== "")).toEqual([
+        "I will write.",
+        '· send {"key":"a"}',
+        ...told(`roost approval show ${run.waitingFor}`),
+        '· send {"key":"a"}',
+        "It is sent.",
+      ]);
+    } finally {
+      await server.stop();
+    }
+  },
+);
 
 /** A server that starts an answer, never ends it, and reports when it is asked to cancel. */
 function startStuckServer() {

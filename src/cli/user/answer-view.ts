@@ -46,7 +46,18 @@ export function openAnswerView(name: string | null): AnswerView {
 
   function aside(line: string): void {
     endLine();
-    stream(colours.dim(shortened(oneLine(line), (terminalColumns() ?? MAX_ASIDE) - 1)), "\n");
+    stream(colours.dim(shortened(oneLine(line), asideWidth())), "\n");
+  }
+
+  /** The command is never cut: below what it is for where both do not fit, and broken by the terminal if it must be. */
+  function decision(when: string, approval: Approval): void {
+    const whole = toDecide(when, approval);
+    if (Bun.stringWidth(oneLine(whole)) <= asideWidth()) {
+      aside(whole);
+      return;
+    }
+    aside(`· ${when}: ${approval.tool}`);
+    stream(colours.dim(`  ${showCommand(approval)}`), "\n");
   }
 
   function endLine(): void {
@@ -76,7 +87,7 @@ export function openAnswerView(name: string | null): AnswerView {
           aside(`· waiting for ${event.tasks.map(({ title, agentName }) => title ?? agentName).join(", ")}`);
           break;
         case "approval.requested":
-          aside(toDecide("to decide", event.approval));
+          decision("to decide", event.approval);
           break;
         case "run.restarted":
           aside("· the server was restarted: the answer starts again");
@@ -88,7 +99,7 @@ export function openAnswerView(name: string | null): AnswerView {
           break;
       }
     },
-    showBefore: (approval) => aside(toDecide("to decide first", approval)),
+    showBefore: (approval) => decision("to decide first", approval),
     lost() {
       endLine();
       noteLoss();
@@ -107,12 +118,13 @@ export const QUIET_VIEW: AnswerView = {
   end() {},
 };
 
-/** The id comes first: a narrow terminal cuts the end. */
-const toDecide = (when: string, { approvalId, tool }: Approval): string =>
-  `· ${when}: roost approval show ${approvalId} (${tool})`;
+const showCommand = ({ approvalId }: Approval): string => `roost approval show ${approvalId}`;
+
+const toDecide = (when: string, approval: Approval): string => `· ${when}: ${showCommand(approval)} (${approval.tool})`;
 
 /** In characters, when no terminal reports its width. */
 const MAX_ASIDE = 120;
+const asideWidth = (): number => (terminalColumns() ?? MAX_ASIDE) - 1;
 
 /** Returns what writes text starting at this column: wrapped on a terminal, unchanged elsewhere. */
 function openLine(column: number): (text: string) => void {
