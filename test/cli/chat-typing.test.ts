@@ -15,11 +15,11 @@ afterAll(() => stop());
 
 let made = 0;
 /** A chat with a new agent, at its first prompt. */
-async function chatting(cols?: number): Promise<Terminal> {
+async function chatting(cols?: number, env: Record<string, string> = {}): Promise<Terminal> {
   const slug = `agent-${++made}`;
   const words = ["agent", "create", "Hello", slug, "--slug", slug, "--display-name", "Ada"];
   expect((await run(home, words)).code).toBe(0);
-  const terminal = onTerminal(home, ["chat", "Hello", slug], {}, cols);
+  const terminal = onTerminal(home, ["chat", "Hello", slug], env, cols);
   await terminal.until(/you> /);
   return terminal;
 }
@@ -169,4 +169,12 @@ test("the terminal no longer marks what is pasted, however the chat ends", async
   expect(marks(chat.terminal)).toBe(isMarked);
   chat.terminal.kill("SIGTERM");
   expect([await chat.terminal.exited, marks(chat.terminal)]).toEqual([128 + 15, "\u001b[?2004l"]);
+});
+
+test("a terminal that knows no sequences gets none, and what is typed is sent", async () => {
+  await using terminal = await chatting(120, { TERM: "dumb" });
+  terminal.type("Hi, Bob\x7f\x7f\x7fAda\r");
+  await terminal.until(/mock model[\s\S]*you> /);
+  expect(lastAsked()).toContain("Hi, Ada");
+  expect(terminal.screen()).not.toContain("\x1b");
 });

@@ -1,4 +1,4 @@
-import { CLEAR_SCREEN, markPastes, stream, watchSize } from "../output.ts";
+import { CLEAR_SCREEN, markPastes, stream, terminalColumns, watchSize } from "../output.ts";
 import { createKeyReader, type KeyName } from "./chat-keys.ts";
 import { createChatLine } from "./chat-line.ts";
 import { openChatScreen } from "./chat-screen.ts";
@@ -167,6 +167,7 @@ const ENDINGS = ["SIGTERM", "SIGHUP"] as const;
  */
 function listenTo({ take, interrupt, end, resize }: Listener): () => void {
   const { stdin } = process;
+  const knowsSequences = terminalColumns() !== null;
   const unwatchSize = watchSize(resize);
   function stop(): void {
     process.off("exit", stopAtExit).off("SIGINT", interrupt);
@@ -174,7 +175,7 @@ function listenTo({ take, interrupt, end, resize }: Listener): () => void {
     unwatchSize();
     stdin.off("data", take).off("end", end).pause();
     stdin.setRawMode(false);
-    stream(markPastes(false));
+    if (knowsSequences) stream(markPastes(false));
   }
   function stopAtExit(): void {
     try {
@@ -191,6 +192,6 @@ function listenTo({ take, interrupt, end, resize }: Listener): () => void {
   for (const signal of ENDINGS) process.on(signal, endBy);
   stdin.setRawMode(true);
   stdin.on("data", take).on("end", end).resume();
-  stream(markPastes(true));
+  if (knowsSequences) stream(markPastes(true));
   return stop;
 }
