@@ -60,7 +60,7 @@ export const FAILURES = {
   },
   conflict: failure(
     "conflict",
-    "The name is taken, a quota is used up, or another request has this Idempotency-Key",
+    "The name is taken, a quota is used up, it was changed meanwhile, or another request has this Idempotency-Key",
     "Idempotency-Key: another request has it",
     { ...WAIT, ...KEPT },
   ),

@@ -2824,7 +2824,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The name is taken, a quota is used up, or another request has this Idempotency-Key */
+        /** @description The name is taken, a quota is used up, it was changed meanwhile, or another request has this Idempotency-Key */
         conflict: {
             headers: {
                 "X-Request-Id": components["headers"]["requestId"];
