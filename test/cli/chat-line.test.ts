@@ -8,7 +8,7 @@ const PASTE = "\u001b[200~one\r\ntwo \u001b[31mred\u001b[D\u0003\u001b[201~";
 
 test("keys are the same wherever their bytes are cut", () => {
   const bytes = Buffer.from(`né日👍\u001b[D\u001bOC\u001b[1;5D\u001bb${PASTE}\u001b[3~\u001b[[Ax\r`);
-  const whole = createKeyReader()(bytes);
+  const whole = createKeyReader().read(bytes);
   const typed = (name: KeyName) => ({ kind: "named" as const, name });
   expect(whole).toEqual([
     { kind: "text", text: "né日👍" },
@@ -23,8 +23,8 @@ test("keys are the same wherever their bytes are cut", () => {
   ]);
   const isText = ({ kind }: { kind: string }) => kind === "text";
   for (let at = 1; at < bytes.length; at++) {
-    const read = createKeyReader();
-    const keys = [...read(bytes.subarray(0, at)), ...read(bytes.subarray(at))];
+    const reader = createKeyReader();
+    const keys = [...reader.read(bytes.subarray(0, at)), ...reader.read(bytes.subarray(at))];
     expect(keys.filter((key) => !isText(key))).toEqual(whole.filter((key) => !isText(key)));
     expect(keys.map((key) => ("text" in key ? key.text : "·")).join("")).toBe(
       whole.map((key) => ("text" in key ? key.text : "·")).join(""),
@@ -33,10 +33,22 @@ test("keys are the same wherever their bytes are cut", () => {
 });
 
 test("no letter is lost after Escape", () => {
-  expect(createKeyReader()(Buffer.from("\u001bh\u001b\u001b[D"))).toEqual([
+  expect(createKeyReader().read(Buffer.from("\u001bh\u001b\u001b[D"))).toEqual([
     { kind: "text", text: "h" },
     { kind: "named", name: "left" },
   ]);
+});
+
+test("Escape alone, and a paste whose end was lost, take no key that comes later", () => {
+  const reader = createKeyReader();
+  expect([reader.read(Buffer.from("\u001b")), reader.isInKey()]).toEqual([[], true]);
+  reader.endKey();
+  expect(reader.read(Buffer.from("[x"))).toEqual([{ kind: "text", text: "[x" }]);
+  const interrupt = { kind: "named" as const, name: "interrupt" as const };
+  expect(reader.read(Buffer.from("\u001b\u0003"))).toEqual([interrupt]);
+  expect(reader.read(Buffer.from("\u001b[200~hello"))).toEqual([]);
+  expect(reader.read(Buffer.from("\u0003"))).toEqual([interrupt]);
+  expect(reader.read(Buffer.from("x"))).toEqual([{ kind: "text", text: "x" }]);
 });
 
 test("what is pasted becomes text without control characters", () => {

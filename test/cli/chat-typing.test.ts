@@ -171,6 +171,61 @@ test("the terminal no longer marks what is pasted, however the chat ends", async
   expect([await chat.terminal.exited, marks(chat.terminal)]).toEqual([128 + 15, "\u001b[?2004l"]);
 });
 
+test("a question is answered only by who has seen it, and what was sent before it waits in the line", async () => {
+  await using chat = await answering();
+  const { terminal, answer } = chat;
+  terminal.type("/clear\ry\r");
+  answer();
+  await terminal.until(/Delete this conversation with its messages\? \[y\/N\]\s+[\s\S]*you> /);
+  terminal.type("n\r");
+  await terminal.until(/Nothing was changed[\s\S]*you> .*y/);
+  expect(promptOf(terminal, 120)).toBe("you> y");
+  terminal.type("\x15/clear\r");
+  await terminal.until(/\[y\/N\]\s+[\s\S]*you> /);
+  terminal.type("yes\r");
+  await terminal.until(/This is a new conversation/);
+});
+
+test("Ctrl-C drops what is in the line, and leaves only where there is nothing", async () => {
+  await using terminal = await chatting();
+  terminal.type("one\x03");
+  await terminal.until(/to leave[\s\S]*you> /);
+  terminal.type("two\x03");
+  await terminal.until(/to leave[\s\S]*you> /);
+  terminal.type("\x03");
+  expect(await terminal.exited).toBe(0);
+});
+
+test("a message that the server refuses is in the line again, and in the history with its lines", async () => {
+  await using terminal = await chatting();
+  const long = `one\ntwo${"x".repeat(32_000)}`;
+  terminal.type(`\x1b[200~${long}\x1b[201~`);
+  terminal.type("\r");
+  await terminal.until(/at most 32000[\s\S]*xxx/);
+  terminal.type("\x15short \x1b[200~one\n  two\x1b[201~\r");
+  await terminal.until(/mock model[\s\S]*you> /);
+  terminal.type("\x1b[A!\r");
+  await terminal.until(/mock model[\s\S]*you> /);
+  expect(lastAsked()).toContain("short one\n  two!");
+});
+
+test("Ctrl-Z where nobody controls jobs changes nothing", async () => {
+  await using terminal = await chatting();
+  terminal.type("ab\x1a");
+  await terminal.until(/2004l[\s\S]*you> .*ab/);
+  terminal.type("c\r");
+  await terminal.until(/mock model/);
+  expect(lastAsked()).toContain("abc");
+});
+
+test("a chat ends with its window, also during an answer", async () => {
+  await using terminal = await chatting();
+  terminal.type("Hel");
+  expect(await terminal.hangUp()).toBe(128 + 1);
+  await using chat = await answering();
+  expect(await chat.terminal.hangUp()).toBe(128 + 1);
+});
+
 test("a terminal that knows no sequences gets none, and what is typed is sent", async () => {
   await using terminal = await chatting(120, { TERM: "dumb" });
   terminal.type("Hi, Bob\x7f\x7f\x7fAda\r");

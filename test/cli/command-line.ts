@@ -112,6 +112,8 @@ export interface Terminal extends AsyncDisposable {
   resize(cols: number): void;
   exited: Promise<number>;
   kill(signal: NodeJS.Signals): void;
+  /** Closes its window; resolves with the exit code. */
+  hangUp(): Promise<number>;
 }
 
 const ROWS = 40;
@@ -139,6 +141,10 @@ export function onTerminal(home: Home, words: string[], env: Record<string, stri
     resize: (columns) => void child.terminal?.resize(columns, ROWS),
     exited: written.promise.then(() => child.exited),
     kill: (signal) => child.kill(signal),
+    hangUp() {
+      child.terminal?.close();
+      return child.exited;
+    },
     async [Symbol.asyncDispose]() {
       child.kill("SIGKILL");
       await child.exited;

@@ -162,12 +162,12 @@ test("a chat asks before it clears the conversation", async () => {
   await using terminal = onTerminal(home, ["chat", "Hello", agent]);
   await terminal.until(/you> /);
   terminal.type("/clear\r");
-  await terminal.until(/Delete this conversation with its messages\? \[y\/N\] /);
+  await terminal.until(/Delete this conversation with its messages\? \[y\/N\][\s\S]*you> /);
   terminal.type("n\r");
-  await terminal.until(/nothing was changed[\s\S]*you> /);
+  await terminal.until(/Nothing was changed[\s\S]*you> /);
   expect(await count()).toBe(2);
   terminal.type("/clear\r");
-  await terminal.until(/\[y\/N\] /);
+  await terminal.until(/\[y\/N\][\s\S]*you> /);
   terminal.type("y\r");
   await terminal.until(/new conversation[\s\S]*you> /);
   expect(await count()).toBe(0);
@@ -191,7 +191,7 @@ test("a chat on a terminal streams, cancels, clears, remembers and leaves", asyn
   terminal.type("/help\r");
   await terminal.until(/\/clear[\s\S]*you> /);
   terminal.type("/clear\r");
-  await terminal.until(/\[y\/N\] /);
+  await terminal.until(/\[y\/N\][\s\S]*you> /);
   terminal.type("y\r");
   await terminal.until(/new conversation[\s\S]*you> /);
   terminal.type("one line\ranother\r");
@@ -211,7 +211,7 @@ test("a chat on a terminal streams, cancels, clears, remembers and leaves", asyn
   await using next = onTerminal(home, ["chat", "Hello", agent]);
   await next.until(/is listening[\s\S]*you> /);
   next.type("\x1b[A");
-  await next.until(/one line another/);
+  await next.until(/one line\s+another/);
   next.type("\x04");
   next.type("\x15\x04");
   expect(await next.exited).toBe(0);

@@ -26,9 +26,10 @@ export type Key = { kind: "named"; name: KeyName } | { kind: "text" | "paste"; t
 
 const PASTE_STARTS = "\u001b[200~";
 const PASTE_ENDS = "\u001b[201~";
+const INTERRUPT = "\u0003";
 
 /** A whole key of several characters; the second bracket is of the Linux console's F1 to F5. */
-const SEQUENCE = /^(?:\r\n|\u001b(?:\[\[?[0-?]*[ -/]*[@-~]|O[ -~]|[^[O\u001b]))/u;
+const SEQUENCE = /^(?:\r\n|\u001b(?:\[\[?[0-?]*[ -/]*[@-~]|O[ -~]|[^\u0000-\u0007\u0009-\u000c\u000e-\u001f[O]))/u;
 /** The beginning of one, whose rest is still to come. */
 const UNFINISHED = /^\u001b(?:\[\[?[0-?]*[ -/]*|O)?$/;
 const TEXT = /^[^\u0000-\u001f\u007f]+|^\t/;
@@ -40,7 +41,7 @@ const NAMES: ReadonlyMap<string, KeyName> = new Map<string, KeyName>([
   ["\u001b\r", "line break"],
   ["\u0001", "home"],
   ["\u0002", "left"],
-  ["\u0003", "interrupt"],
+  [INTERRUPT, "interrupt"],
   ["\u0004", "end of input"],
   ["\u0005", "end"],
   ["\u0006", "right"],
@@ -78,11 +79,20 @@ function nameOf(sequence: string): KeyName | undefined {
   return CURSOR_KEYS[letter] ?? NAMES.get(sequence);
 }
 
+export interface KeyReader {
+  /** The keys that end with this piece of input. */
+  read(bytes: Uint8Array): Key[];
+  /** Whether a key has begun whose rest has not come. */
+  isInKey(): boolean;
+  /** Gives such a key up: it was Escape alone. */
+  endKey(): void;
+}
+
 /**
- * Returns what tells the keys in a terminal's input, which comes in pieces of any length. What the terminal marks as
- * pasted is one key, once all of it has come, whatever it contains. Keys without a meaning here are left out.
+ * Tells the keys in a terminal's input, which comes in pieces of any length. What the terminal marks as pasted is one key,
+ * once all of it has come, whatever it contains. Keys without a meaning here are left out.
  */
-export function createKeyReader(): (bytes: Uint8Array) => Key[] {
+export function createKeyReader(): KeyReader {
   const decoder = new TextDecoder();
   let rest = "";
   let isPasting = false;
@@ -113,10 +123,22 @@ export function createKeyReader(): (bytes: Uint8Array) => Key[] {
     return letter === undefined ? undefined : { kind: "text", text: letter };
   }
 
-  return (bytes) => {
-    rest += decoder.decode(bytes, { stream: true });
-    const keys: Key[] = [];
-    for (let key = next(); key !== null; key = next()) if (key !== undefined) keys.push(key);
-    return keys;
+  return {
+    read(bytes) {
+      const piece = decoder.decode(bytes, { stream: true });
+      // Alone, it was pressed: the end of the paste got lost.
+      if (isPasting && piece === INTERRUPT) {
+        isPasting = false;
+        rest = "";
+      }
+      rest += piece;
+      const keys: Key[] = [];
+      for (let key = next(); key !== null; key = next()) if (key !== undefined) keys.push(key);
+      return keys;
+    },
+    isInKey: () => rest !== "" && !isPasting,
+    endKey() {
+      if (!isPasting) rest = "";
+    },
   };
 }

@@ -3,7 +3,13 @@ import { createKeyReader, type KeyName } from "./chat-keys.ts";
 import { createChatLine } from "./chat-line.ts";
 import { openChatScreen } from "./chat-screen.ts";
 
-export type Typed = { kind: "text"; text: string } | { kind: "interrupt" } | { kind: "end" };
+/** An interrupt drops what is in the line; `isEmpty` if nothing was. */
+export type Typed = { kind: "text"; text: string } | { kind: "interrupt"; isEmpty: boolean } | { kind: "end" };
+
+/** An escape sequence comes in one piece, or soon: after this long, it was the key Escape. */
+const ESCAPE_MS = 500;
+/** By then a program that has stopped itself is stopped. */
+const SUSPENDED_MS = 50;
 
 /** What a person types in a chat. */
 export interface Typing {
@@ -11,16 +17,18 @@ export interface Typing {
   read(): Promise<Typed>;
   /** Keeps what is typed while this goes on, without showing it. Ctrl-C is a signal. */
   keepDuring<Result>(work: () => Promise<Result>): Promise<Result>;
-  /** Puts what was sent since into the line, for the person to look at before it is sent. */
-  holdBack(): void;
+  /** Puts what was sent since into the line, for the person to look at before it is sent; behind `first`, if given. */
+  holdBack(first?: string): void;
+  /** Asks, and reads the answer of somebody who has seen the question. */
+  confirm(question: string): Promise<boolean>;
 }
 
 /**
- * The terminal is in raw mode only while one of these is under way: between them, others may ask questions. (Readline, also
- * Node's, knows nothing of pastes, and draws a message again in the wrong row when a long piece of it has come at once.)
+ * The terminal is in raw mode only while one of these is under way. (Readline, also Node's, knows nothing of pastes, and
+ * draws a message again in the wrong row when a long piece of it has come at once.)
  */
 export function openTyping(prompt: string, history: () => readonly string[]): Typing {
-  const keysIn = createKeyReader();
+  const keys = createKeyReader();
   const line = createChatLine(history);
   const screen = openChatScreen(prompt);
   const waiting: Typed[] = [];
@@ -29,6 +37,7 @@ export function openTyping(prompt: string, history: () => readonly string[]): Ty
   let isAnswering = false;
   /** Whether the terminal has marked what was pasted: then lines that come together were typed fast. */
   let marksPastes = false;
+  let escaping: ReturnType<typeof setTimeout> | undefined;
 
   function add(typed: Typed): void {
     if (settle === null) waiting.push(typed);
@@ -44,7 +53,10 @@ export function openTyping(prompt: string, history: () => readonly string[]): Ty
       lineBreaks = 0;
       isSent = false;
     }
-    for (const key of keysIn(bytes)) {
+    clearTimeout(escaping);
+    const read = keys.read(bytes);
+    if (keys.isInKey()) escaping = setTimeout(keys.endKey, ESCAPE_MS);
+    for (const key of read) {
       if (key.kind === "named" && key.name === "enter") {
         lineBreaks++;
         isSent = true;
@@ -64,12 +76,13 @@ export function openTyping(prompt: string, history: () => readonly string[]): Ty
       else line.insert(key.text);
     }
     send();
-    if (settle !== null) screen.show(line.text, line.cursor);
+    // Suspended, it says nothing.
+    if (settle !== null && unlisten !== deaf) screen.show(line.text, line.cursor);
   }
 
   function interrupt(): void {
     // During an answer, whoever waits for it has the signal.
-    if (!isAnswering) add({ kind: "interrupt" });
+    if (!isAnswering) add({ kind: "interrupt", isEmpty: line.text === "" });
   }
 
   const controls: Partial<Record<KeyName, () => void>> = {
@@ -86,11 +99,12 @@ export function openTyping(prompt: string, history: () => readonly string[]): Ty
     suspend() {
       if (settle !== null) leave(line.text);
       stopListening();
-      process.once("SIGCONT", () => {
+      process.kill(process.pid, "SIGTSTP");
+      // Once it is continued; at once where nobody controls jobs, and nothing was stopped.
+      setTimeout(() => {
         if (settle !== null || isAnswering) listen();
         if (settle !== null) screen.show(line.text, line.cursor);
-      });
-      process.kill(process.pid, "SIGTSTP");
+      }, SUSPENDED_MS);
     },
   };
 
@@ -111,11 +125,11 @@ export function openTyping(prompt: string, history: () => readonly string[]): Ty
       take,
       interrupt,
       end: () => add({ kind: "end" }),
-      resize: () => void (settle !== null && screen.showAgain(line.text, line.cursor)),
+      showAgain: () => void (settle !== null && screen.showAgain(line.text, line.cursor)),
     });
   }
 
-  return {
+  const typing: Typing = {
     read() {
       const [sent] = waiting.splice(0, 1);
       if (sent !== undefined) {
@@ -143,38 +157,68 @@ export function openTyping(prompt: string, history: () => readonly string[]): Ty
         stopListening();
       }
     },
-    holdBack() {
+    holdBack(first = "") {
       const sent = waiting.splice(0);
       waiting.push(...sent.filter(({ kind }) => kind !== "text"));
       const texts = sent.map((typed) => (typed.kind === "text" ? typed.text : ""));
-      line.insert([...texts, line.take()].filter((text) => text !== "").join("\n"));
+      line.insert([first, ...texts, line.take()].filter((text) => text !== "").join("\n"));
+    },
+    async confirm(question) {
+      typing.holdBack();
+      const kept = line.take();
+      stream(`${question} [y/N]\n`);
+      const typed = await typing.read();
+      if (typed.kind === "end") waiting.push(typed);
+      const isYes = typed.kind === "text" && /^\s*y(es)?\s*$/i.test(typed.text);
+      if (typed.kind === "text" && !isYes && !/^\s*(no?)?\s*$/i.test(typed.text)) typing.holdBack(typed.text);
+      typing.holdBack(kept);
+      return isYes;
     },
   };
+  return typing;
 }
 
 interface Listener {
   take(bytes: Uint8Array): void;
   interrupt(): void;
   end(): void;
-  resize(): void;
+  /** What is shown may have changed: the window's size, or all that is in it. */
+  showAgain(): void;
 }
 
 const ENDINGS = ["SIGTERM", "SIGHUP"] as const;
+/** As shells name the end by SIGHUP. */
+const HUNG_UP = 128 + 1;
 
 /**
  * Listens to the terminal, key by key and without echo, until what is returned is called. The terminal is as it was
  * afterwards, however the program ends.
  */
-function listenTo({ take, interrupt, end, resize }: Listener): () => void {
+function listenTo({ take, interrupt, end, showAgain }: Listener): () => void {
   const { stdin } = process;
   const knowsSequences = terminalColumns() !== null;
-  const unwatchSize = watchSize(resize);
+  const unwatchSize = watchSize(showAgain);
+  function begin(): void {
+    stdin.setRawMode(true);
+    if (knowsSequences) stream(markPastes(true));
+  }
+  /** After a stop that it had no word of, a shell has given the terminal a mode of its own. */
+  function goOn(): void {
+    stdin.setRawMode(false);
+    begin();
+    showAgain();
+  }
   function stop(): void {
-    process.off("exit", stopAtExit).off("SIGINT", interrupt);
+    process.off("exit", stopAtExit).off("SIGINT", interrupt).off("SIGCONT", goOn);
     for (const signal of ENDINGS) process.off(signal, endBy);
     unwatchSize();
     stdin.off("data", take).off("end", end).pause();
-    stdin.setRawMode(false);
+    try {
+      stdin.setRawMode(false);
+    } catch {
+      // The terminal has gone, and whoever sat before it: its input ends then, before the signal comes.
+      process.exit(HUNG_UP);
+    }
     if (knowsSequences) stream(markPastes(false));
   }
   function stopAtExit(): void {
@@ -188,10 +232,9 @@ function listenTo({ take, interrupt, end, resize }: Listener): () => void {
     stopAtExit();
     process.kill(process.pid, signal);
   }
-  process.on("exit", stopAtExit).on("SIGINT", interrupt);
+  process.on("exit", stopAtExit).on("SIGINT", interrupt).on("SIGCONT", goOn);
   for (const signal of ENDINGS) process.on(signal, endBy);
-  stdin.setRawMode(true);
+  begin();
   stdin.on("data", take).on("end", end).resume();
-  if (knowsSequences) stream(markPastes(true));
   return stop;
 }

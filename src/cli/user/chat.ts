@@ -5,11 +5,10 @@ import { wrapText } from "../word-wrap.ts";
 import { ask, Interrupted } from "./answer.ts";
 import { openAnswerView, QUIET_VIEW } from "./answer-view.ts";
 import { openHistory } from "./chat-history.ts";
-import { openTyping } from "./chat-typing.ts";
+import { openTyping, type Typing } from "./chat-typing.ts";
 import { type Client, RoostError } from "./client.ts";
 import { openClient, type ServerOptions } from "./credentials.ts";
 import { AGENT, type AgentRecord, findAgent, findConversation } from "./find.ts";
-import { confirm } from "./prompt.ts";
 import { showRecentMessages } from "./recent-messages.ts";
 
 const HELP = `  /clear  delete this conversation and start a new one
@@ -51,7 +50,8 @@ async function converse(place: Place): Promise<void> {
   let leaveAtInterrupt = false;
   for (;;) {
     const typed = await typing.read();
-    if (typed.kind === "end" || (typed.kind === "interrupt" && leaveAtInterrupt)) return;
+    if (typed.kind === "end") return;
+    if (typed.kind === "interrupt" && typed.isEmpty && leaveAtInterrupt) return;
     leaveAtInterrupt = typed.kind === "interrupt";
     if (typed.kind === "interrupt") {
       say(colours.dim("Press Ctrl-C again, or Ctrl-D, to leave."));
@@ -62,7 +62,7 @@ async function converse(place: Place): Promise<void> {
     history.add(text);
     if (text === "/quit") return;
     try {
-      if (await obey(place, text)) continue;
+      if (await obey(place, typing, text)) continue;
       leaveAtInterrupt = await typing.keepDuring(() => answer(place, name, typed.text));
       if (leaveAtInterrupt) typing.holdBack();
     } catch (error) {
@@ -70,7 +70,8 @@ async function converse(place: Place): Promise<void> {
       // The conversation continues after an error that the user can do something about; any other ends the command.
       if (!(error instanceof Failure || error instanceof RoostError)) throw error;
       noteFailure(explain(error, place.typed).line ?? "");
-      typing.holdBack();
+      // What the server has not taken is there to be changed.
+      typing.holdBack(error instanceof RoostError && error.status >= 400 ? typed.text : "");
     }
   }
 }
@@ -90,13 +91,16 @@ async function answer({ client, agent, conversationId }: Place, name: string, me
 }
 
 /** Carries out a chat command such as /clear; false if the text is not a command. */
-async function obey({ client, agent, conversationId }: Place, text: string): Promise<boolean> {
+async function obey({ client, agent, conversationId }: Place, typing: Typing, text: string): Promise<boolean> {
   switch (text) {
     case "/help":
       sayText(HELP);
       return true;
     case "/clear":
-      await confirm("Delete this conversation with its messages?", undefined);
+      if (!(await typing.confirm("Delete this conversation with its messages?"))) {
+        say(colours.dim("Nothing was changed."));
+        return true;
+      }
       await client.delete(`${AGENT}/messages`, { path: agent, query: { conversationId } });
       say(colours.dim("This is a new conversation."));
       return true;
