@@ -238,13 +238,21 @@ browserTest(
             given.map(([name, content]) => ({ name, mimeType: "text/markdown", buffer: Buffer.from(content) })),
           );
       await choose(["Opening hours.md", "Nine to five.\n"], ["USER.md", "Likes tea.\n"]);
-      await page.getByText("1 file was added. There already: USER.md. Your text is above, not saved.").waitFor();
+      await page.getByText("1 file was added. There already, with another text: USER.md.").waitFor();
+      await page.getByText("It was there already. Your text is above, and is not saved. It now says:").waitFor();
       expect(await stored("Opening-hours.md")).toBe("Nine to five.\n");
       expect(await stored("USER.md")).not.toBe("Likes tea.\n");
       expect(await text(page, "USER.md").inputValue()).toBe("Likes tea.\n");
       await choose(["USER.md", "Likes juice.\n"]);
       await page.getByText("USER.md has changes that are not saved").waitFor();
-      await row(page, "USER.md").getByRole("button", { name: "Save" }).click();
+      await row(page, "USER.md").locator("summary").click();
+      await row(page, "USER.md").locator("summary").click();
+      await page.getByRole("button", { name: "Drop mine" }).click();
+      await page.getByRole("button", { name: "Really drop mine?" }).click();
+      expect(await text(page, "USER.md").inputValue()).not.toBe("Likes tea.\n");
+      await choose(["USER.md", "Likes tea.\n"], ["Opening hours.md", "Nine to five.\n"]);
+      await page.getByText("1 was there already, with the same text.").waitFor();
+      await page.getByRole("button", { name: "Save mine over it" }).click();
       await page.getByText("Saved. It counts").waitFor();
       expect(await stored("USER.md")).toBe("Likes tea.\n");
 

@@ -2,10 +2,12 @@ import { attempt, confirmPress, make, makeAlert, makeButton, reportErrors } from
 import { deleteFile, type FileAt, lines, readFile, type Version, withLineEnds, writeFile } from "./file-text.ts";
 import { saveAs } from "./save-as.ts";
 
-/** What somebody has written and not saved, with the version that it was made of. */
+/** What somebody has written and not saved, with the version that it was made of, or that it is to be written over. */
 export interface Draft {
   text: string;
   of: Version;
+  /** It is no change of that version: which of both stays, somebody who sees them decides. */
+  isOther?: boolean;
 }
 
 export interface EditorParts {
@@ -53,11 +55,15 @@ export function makeFileEditor({ at, draft, keep, saved, deleted }: EditorParts)
   function follow(): void {
     const is = isChanged();
     save.disabled = !is;
-    keep(is && version ? { text: text.value, of: version } : undefined);
+    keep(
+      is && version
+        ? { text: text.value, of: version, isOther: draft?.isOther === true && draft.of === version }
+        : undefined,
+    );
   }
 
   /** Shows what the file says now, below what is written here. */
-  function showConflict(now: Version): void {
+  function showConflict(now: Version, happened = "It was changed meanwhile, by its agent or by somebody else."): void {
     const isGone = now.etag === null;
     const over = makeButton(isGone ? "Make it again with my text" : "Save mine over it", "", () => store(now));
     const drop = make("button", "quiet", "Drop mine");
@@ -71,7 +77,7 @@ export function makeFileEditor({ at, draft, keep, saved, deleted }: EditorParts)
     });
     const what = isGone
       ? "It was deleted meanwhile. Your text is above, and is not saved."
-      : "It was changed meanwhile, by its agent or by somebody else. Your text is above, and is not saved. It now says:";
+      : `${happened} Your text is above, and is not saved. It now says:`;
     const title = make("p", "warning", what);
     title.tabIndex = -1;
     conflict.replaceChildren(title, ...(isGone ? [] : [make("pre", "text", now.text)]), make("div", "row", over, drop));
@@ -121,8 +127,10 @@ export function makeFileEditor({ at, draft, keep, saved, deleted }: EditorParts)
     told.textContent = "It was changed meanwhile, and is not deleted: this is what it says now.";
   });
 
-  if (draft) show(draft.of, draft.text);
-  else {
+  if (draft) {
+    show(draft.of, draft.text);
+    if (draft.isOther) showConflict(draft.of, "It was there already.");
+  } else {
     void reportErrors(form, async () => {
       show(await readFile(at));
       if (version?.etag === null) told.textContent = "It was deleted meanwhile. Saving a text makes it again.";

@@ -150,7 +150,7 @@ export function openFiles(): (agent: AgentIds, isStillWanted: () => boolean) => 
     if (written !== undefined) {
       throw new ToldError(
         `${written} has changes that are not saved`,
-        "Save or undo them above, then choose it again.",
+        "Save or drop them above, then choose it again.",
       );
     }
     told.textContent = "";
@@ -161,16 +161,20 @@ export function openFiles(): (agent: AgentIds, isStillWanted: () => boolean) => 
     });
     if (ids !== of) return;
     for (const { file, text, of: there } of clashes) {
-      drafts.set(`${ids.agentId} ${file}`, { text: lines(text), of: there });
+      drafts.set(`${ids.agentId} ${file}`, { text: lines(text), of: there, isOther: true });
       rows.get(file)?.remove();
       rows.delete(file);
       open(add(ids, file));
     }
-    const there = clashes.map(({ file }) => file).join(", ");
-    const added = `${figure(count)} ${count === 1 ? "file was" : "files were"} added.`;
-    told.textContent =
-      clashes.length === 0 ? added : `${added} There already: ${there}. Your text is above, not saved.`;
-    told.focus();
+    const same = files.length - count - clashes.length;
+    const facts = [
+      count > 0 || same === 0 ? `${figure(count)} ${count === 1 ? "file was" : "files were"} added.` : "",
+      same > 0 ? `${figure(same)} ${same === 1 ? "was" : "were"} there already, with the same text.` : "",
+      clashes.length > 0 ? `There already, with another text: ${clashes.map(({ file }) => file).join(", ")}.` : "",
+    ];
+    told.textContent = facts.filter((fact) => fact !== "").join(" ");
+    // A file that was there asks what is to become of it.
+    if (clashes.length === 0) told.focus();
   }
 
   return async (agent, isStillWanted) => {
