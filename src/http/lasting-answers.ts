@@ -14,6 +14,8 @@ export interface LastingAnswer {
   charge(bytes: number): void;
   /** Has `end` called once the credential is no longer valid. */
   endWith(end: () => void): void;
+  /** Has `leave` called when the host stops, while there is still time to say so. */
+  leaveWith(leave: () => void): void;
   /** Releases the slot. Calling it again does nothing. */
   close(): void;
 }
@@ -23,6 +25,7 @@ export interface LastingAnswers {
   open(caller: Caller, kind: LastingKind): LastingAnswer;
   /** The number open now, of all accounts. */
   count(): number;
+  /** Those that are not whole by the end of the stop's grace say why. */
   stop(): void;
 }
 
@@ -46,19 +49,28 @@ const REFUSED = { retryAfterSeconds: 5, headers: { Connection: "close" } };
 /** Each credential is checked at least every third round, so that an answer ends within a second of its credential. */
 const CHECK_MS = 250;
 const CHECK_ROUNDS = 3;
+/** Of the second that answers have to finish when the host stops: the rest is for saying that they do not. */
+const FINISH_MS = 700;
 
 /** Why an answer ends before it is whole. */
 export const credentialEnded = () => new AppError("unauthorized", "the credential is no longer valid");
+const hostStops = () =>
+  new AppError("internal_error", "this server is stopping; what it has accepted goes on once it has started again", {
+    status: 503,
+    ...REFUSED,
+  });
 
-/** Calls `leave` with the reason once the client has left, or its credential is no longer valid. */
+/** Calls `leave` with the reason once the client has left, its credential is no longer valid, or the host stops. */
 export function onLeaving(place: LastingAnswer, { signal }: Request, leave: (reason: AppError) => void): void {
   place.endWith(() => leave(credentialEnded()));
+  place.leaveWith(() => leave(hostStops()));
   signal.addEventListener("abort", () => leave(clientLeft()), { once: true });
   if (signal.aborted) leave(clientLeft());
 }
 
 interface Open {
   end: () => void;
+  leave: () => void;
 }
 
 /** The answers of one credential, and the round in which it was last checked. */
@@ -116,7 +128,7 @@ export function createLastingAnswers(options: LastingAnswersOptions): LastingAns
         case "taken":
       }
       const credential = credentialOf(caller);
-      const answer: Open = { end() {} };
+      const answer: Open = { end() {}, leave() {} };
       const watched = open.get(credential) ?? { caller, answers: new Set(), look: looks };
       const { answers } = watched;
       answers.add(answer);
@@ -128,6 +140,9 @@ export function createLastingAnswers(options: LastingAnswersOptions): LastingAns
         endWith(end) {
           answer.end = end;
         },
+        leaveWith(leave) {
+          answer.leave = leave;
+        },
         close() {
           if (!answers.delete(answer)) return;
           if (answers.size === 0) open.delete(credential);
@@ -136,7 +151,12 @@ export function createLastingAnswers(options: LastingAnswersOptions): LastingAns
       };
     },
     count: () => places.inUse(),
-    stop: () => clearInterval(timer),
+    stop() {
+      clearInterval(timer);
+      setTimeout(() => {
+        for (const { answers } of [...open.values()]) for (const { leave } of [...answers]) leave();
+      }, FINISH_MS).unref();
+    },
   };
 }
 

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { listen } from "../../src/http/listener.ts";
 import { answerWhileStopping } from "../../src/http/status-pages.ts";
+import { startConversation } from "../messages/conversation.ts";
 import { startOtlpReceiver } from "../support/otlp-receiver.ts";
 import { startTestServer } from "../support/test-server.ts";
 
@@ -72,4 +73,21 @@ test("a host is not ready as long as its stop takes, and then it is gone", async
   await stopped;
   await expect(fetch(server.url)).rejects.toThrow();
   await collector.stop();
+});
+
+test("a message that waits for its answer when the host stops hears so, and its run goes on at the next start", async () => {
+  const it = await startConversation();
+  it.when("Wait", { kind: "hang" }, { kind: "text", tokens: ["Here I am"] });
+  const asked = it.modelAsked("Wait");
+  const waiting = it.person.fetch("POST", it.at("/messages"), { message: "Wait" });
+  await asked;
+  const restarted = it.server.restart();
+  const answer = await waiting;
+  expect([answer.status, answer.headers.has("Retry-After")]).toEqual([503, true]);
+  expect((await answer.json()).error.message).toContain("what it has accepted goes on");
+  await restarted;
+  await it.person.ask("POST", it.at("/messages"), { message: "Next" });
+  const { data } = (await it.person.ask("GET", it.at("/messages"))).body;
+  expect(data.map(({ message }: { message: string }) => message)).toContain("Here I am");
+  await it.stop();
 });
