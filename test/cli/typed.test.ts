@@ -74,7 +74,7 @@ test("a mistyped tool is answered with the tools of the agent, and no path of th
   const made = await run(home, ["agent", "create", "Hello", "Bob", "--tool", "nope=ask"]);
   expect([made.code, made.errors]).toEqual([
     1,
-    "roost: the agent has no tool nope; create it without; roost agent edit names its tools\n",
+    "roost: the agent has no tool nope; create it without: an edit with a mistyped tool lists those it has\n",
   ]);
 });
 

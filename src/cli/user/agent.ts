@@ -136,7 +136,8 @@ async function explainTools(error: unknown, list: (() => Promise<{ name: string 
   const [, named] = (isRefusal(error) && /^tools: .* got "(.*)"$/.exec(error.message)) || [];
   if (named === undefined) throw error;
   const names = (await list?.())?.map(({ name }) => name).join(", ");
-  const next = names === undefined ? "create it without; roost agent edit names its tools" : `it has ${names}`;
+  const next =
+    names === undefined ? "create it without: an edit with a mistyped tool lists those it has" : `it has ${names}`;
   throw new Failure(`the agent has no tool ${named}`, next, { cause: error });
 }
 
