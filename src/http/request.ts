@@ -38,6 +38,8 @@ export const queryOf = (request: Request): Record<string, string> => Object.from
 
 /** The query to be checked. A name that is repeated has a list, which no field takes: which one counts would be a guess. */
 export function queryToCheck(request: Request): Record<string, string | string[]> {
+  // Most requests have none.
+  if (!request.url.includes("?")) return {};
   const given = Map.groupBy(parametersOf(request), ([name]) => name);
   const values = given.entries().map(([name, all]): [string, string | string[]] => {
     const [value = "", ...more] = all.map(([, one]) => one);

@@ -27,7 +27,7 @@ export interface OpenAiOptions {
   urlSetting?: string;
   /** Replaces `fetch`, for example with an egress guard, which then has its own connect timeout. */
   fetch?: Fetch;
-  /** For the operator's own server: passes on the trace of a call, which tells the server's port too. */
+  /** Of the operator's own server: its calls pass on their traces, which tell its port, too. */
   passesTrace?: boolean;
   /** Called before the wait of each retry. */
   log?: (retry: Retry) => void;
